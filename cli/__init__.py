@@ -1,0 +1,1 @@
+"""The command line: options, and how an answer is printed."""

@@ -1,0 +1,1 @@
+"""The formula language, its checks and evaluation, model sources and the Python interface."""

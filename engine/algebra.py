@@ -1,0 +1,174 @@
+"""One tree, several evaluators: an algebra says what the operators mean, `compile_tree` does the rest.
+
+`EXACT` computes with integers and fractions and evaluates only the branch that is taken;
+`vectorized.py` supplies the NumPy algebra and `symbolic.py` the sympy one. Compiling makes nested
+closures: no text is ever executed.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Protocol
+
+from . import expression as ex
+
+Loop = Mapping[str, Any]
+Thunk = Callable[[Any, Loop], Any]  # (run, items bound to loop variables) -> value
+NO_LOOP: Loop = {}
+
+
+class EvaluationError(Exception):
+    """The arithmetic has no answer (division by zero, an empty max)."""
+
+
+class Lookup(Protocol):
+    """Where the names of one file come from."""
+
+    def name(self, node: ex.Name) -> Thunk: ...
+
+    def item(self, node: ex.Item) -> Thunk: ...
+
+    def items(self, loop: ex.Loop) -> Callable[[Any, Loop], Sequence[Any]]: ...
+
+
+def divide(left: Any, right: Any) -> int | Fraction:
+    """Exact quotient; an integer where it divides evenly."""
+    if right == 0:
+        raise EvaluationError("division by zero")
+    value = Fraction(left) / right
+    return value.numerator if value.denominator == 1 else value
+
+
+def power_of_two_floor(value: Any) -> int:
+    """The largest power of two that is at most `value` (which is at least 1)."""
+    if value < 1:
+        raise EvaluationError("power_of_two_floor needs a value of at least 1")
+    return 1 << (math.floor(value).bit_length() - 1)
+
+
+class Algebra:
+    """The meaning of the operators; this base class is the exact one."""
+
+    binary: Mapping[str, Callable[[Any, Any], Any]] = {
+        "+": operator.add,
+        "-": operator.sub,
+        "*": operator.mul,
+        "/": divide,
+        "**": operator.pow,
+    }
+    compare: Mapping[str, Callable[[Any, Any], Any]] = {
+        "==": operator.eq,
+        "!=": operator.ne,
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
+        "in": lambda a, b: a in b,
+        "not in": lambda a, b: a not in b,
+    }
+    functions: Mapping[str, Callable[..., Any]] = {
+        "max": max,
+        "min": min,
+        "ceil": math.ceil,
+        "floor": math.floor,
+        "power_of_two_floor": power_of_two_floor,
+    }
+
+    def number(self, value: int | Fraction) -> Any:
+        return value
+
+    def negative(self, value: Any) -> Any:
+        return -value
+
+    def negate(self, value: Any) -> Any:
+        return not value
+
+    def logic(self, op: str, parts: Sequence[Thunk]) -> Thunk:
+        if op == "and":
+            return lambda run, loop: all(part(run, loop) for part in parts)
+        return lambda run, loop: any(part(run, loop) for part in parts)
+
+    def choice(self, test: Thunk, yes: Thunk, no: Thunk) -> Thunk:
+        return lambda run, loop: yes(run, loop) if test(run, loop) else no(run, loop)
+
+    def fold(self, kind: str, rows: Iterator[tuple[Any, Any]]) -> Any:
+        """Combine (value, condition) pairs; `value` is called only where the condition holds."""
+        values = [value() for value, keep in rows if keep()]
+        if kind == "sum":
+            return sum(values)
+        if kind == "count":
+            return len(values)
+        if kind == "any":
+            return any(values)
+        if kind == "list":
+            return tuple(dict.fromkeys(values))
+        if not values:
+            raise EvaluationError(f"{kind} over an empty list")
+        return max(values) if kind == "max" else min(values)
+
+
+EXACT = Algebra()
+
+
+def compile_tree(node: ex.Node, algebra: Algebra, lookup: Lookup) -> Thunk:
+    """A function of (run, loop) that evaluates `node` in `algebra`."""
+
+    def build(part: ex.Node) -> Thunk:
+        return compile_tree(part, algebra, lookup)
+
+    if isinstance(node, ex.Number):
+        number = algebra.number(node.value)
+        return lambda run, loop: number
+    if isinstance(node, (ex.Text, ex.Truth)):
+        plain = node.value
+        return lambda run, loop: plain
+    if isinstance(node, ex.Words):
+        parts = [build(i) for i in node.items]
+        return lambda run, loop: tuple(p(run, loop) for p in parts)
+    if isinstance(node, ex.Name):
+        return lookup.name(node)
+    if isinstance(node, ex.Item):
+        return lookup.item(node)
+    if isinstance(node, (ex.Binary, ex.Compare)):
+        table = algebra.binary if isinstance(node, ex.Binary) else algebra.compare
+        apply, left, right = table[node.op], build(node.left), build(node.right)
+        return lambda run, loop: apply(left(run, loop), right(run, loop))
+    if isinstance(node, ex.Negative):
+        value = build(node.value)
+        return lambda run, loop: algebra.negative(value(run, loop))
+    if isinstance(node, ex.Not):
+        truth = build(node.value)
+        return lambda run, loop: algebra.negate(truth(run, loop))
+    if isinstance(node, ex.Logic):
+        return algebra.logic(node.op, [build(p) for p in node.parts])
+    if isinstance(node, ex.Choice):
+        return algebra.choice(build(node.test), build(node.yes), build(node.no))
+    if isinstance(node, ex.Call):
+        function, args = algebra.functions[node.function], [build(a) for a in node.args]
+        return lambda run, loop: function(*(a(run, loop) for a in args))
+    if isinstance(node, ex.Fold):
+        return _fold(node, algebra, lookup)
+    raise TypeError(f"no such node: {node!r}")
+
+
+def _fold(node: ex.Fold, algebra: Algebra, lookup: Lookup) -> Thunk:
+    body = compile_tree(node.body, algebra, lookup)
+    keep = compile_tree(node.condition, algebra, lookup) if node.condition else None
+    sources = [(loop.var, lookup.items(loop)) for loop in node.loops]
+
+    def bound(run: Any, loop: Loop, level: int) -> Iterator[Loop]:
+        if level == len(sources):
+            yield loop
+            return
+        var, items = sources[level]
+        for item in items(run, loop):
+            yield from bound(run, {**loop, var: item}, level + 1)
+
+    def rows(run: Any, loop: Loop) -> Iterator[tuple[Any, Any]]:
+        for inner in bound(run, loop, 0):
+            yield (lambda i=inner: body(run, i)), (lambda i=inner: keep(run, i) if keep else True)
+
+    return lambda run, loop: algebra.fold(node.kind, rows(run, loop))

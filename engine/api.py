@@ -1,0 +1,132 @@
+"""The walk from flags to verdict, as one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from .architecture import Model, refuse_unsupported, resolve
+from .cards import Card, custom_card, find_card
+from .report import Prepared, Report, build_report
+from .rules import Rules, load_rules
+from .sources import load_model
+
+__all__ = ["Report", "estimate", "prepare", "rules_for"]
+
+
+@lru_cache(maxsize=8)
+def _bundled() -> Rules:
+    return load_rules()
+
+
+def rules_for(folders: Sequence[str] = ()) -> Rules:
+    """The rules with overlay folders on top; the bundled ones are read once per process."""
+    if not folders:
+        return _bundled()
+    from .checks import check_rules
+
+    rules = load_rules(folders)
+    check_rules(rules)
+    return rules
+
+
+def estimate(
+    model: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    gpu: str | None = None,
+    vram_mib: int | None = None,
+    rules: str | Sequence[str] = (),
+    source: str = "auto",
+    **flags: Any,
+) -> Report:
+    """
+    Estimate the peak memory of a fine-tuning run on one GPU.
+
+    Parameters
+    ----------
+    model : str, path or mapping
+        Hub id, path of a `config.json` or its folder, name of the bundled catalogue, or the parsed
+        config itself.
+    gpu : str, optional
+        Key or alias of a card (default: the one of `formulas/flags.yaml`).
+    vram_mib : int, optional
+        Memory of a card that has no file. [MiB]
+    rules : str or sequence of str, optional
+        Folders with changed or added rule files.
+    source : {"auto", "local", "catalogue", "hub"}
+        Where to look for the model.
+    **flags
+        The switches of the command line by name: `quant`, `qlora`, `lora_r`, `batch_size`, ...
+
+    Returns
+    -------
+    Report
+        Frozen; bytes are exact.
+
+    Raises
+    ------
+    InputProblem
+        A flag, the card or the model cannot be used as given.
+    Refusal
+        The model or the combination is not modelled.
+    RuleFileError
+        A rule file is wrong.
+
+    Examples
+    --------
+    >>> report = estimate("meta-llama/Llama-3.1-8B", gpu="4090", qlora=True, lora_r=64)
+    >>> report.status, report["total"]          # doctest: +SKIP
+    ('safe', 15472955392)
+    """
+    folders = (rules,) if isinstance(rules, str) else tuple(rules)
+    loaded = rules_for(folders)
+    return build_report(
+        prepare(loaded, model, gpu=gpu, vram_mib=vram_mib, source=source, flags=flags)
+    )
+
+
+def prepare(
+    rules: Rules,
+    model: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    gpu: str | None,
+    vram_mib: int | None,
+    source: str,
+    flags: Mapping[str, Any],
+) -> Prepared:
+    """Flags, card and model resolved, nothing computed yet."""
+    settings = rules.flags.resolve(flags)
+    card = choose_card(rules, gpu, vram_mib)
+    canonical = read_model(rules, model, source)
+    return Prepared(rules, settings, card, canonical)
+
+
+def choose_card(rules: Rules, gpu: str | None, vram_mib: int | None) -> Card:
+    """The named card, or a custom one; `vram_mib` wins over the name."""
+    if vram_mib is not None:
+        return custom_card(vram_mib)
+    return find_card(
+        rules.flags.default_card if gpu is None else gpu, rules.folders("gpus"), rules.units
+    )
+
+
+def read_model(
+    rules: Rules, model: str | os.PathLike[str] | Mapping[str, Any], source: str
+) -> Model:
+    """The canonical model behind what a person typed."""
+    if isinstance(model, Mapping):
+        return resolve(
+            rules.architectures,
+            str(model.get("_name_or_path") or "config"),
+            model,
+            "a config given as a mapping",
+            None,
+        )
+
+    def check(config: dict[str, object]) -> None:
+        refuse_unsupported(rules.architectures, os.fspath(model).rstrip("/").split("/")[-1], config)
+
+    raw = load_model(model, source=source, check=check)  # type: ignore[arg-type]
+    return resolve(rules.architectures, raw.name, raw.config, raw.source, raw.reported_params)

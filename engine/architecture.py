@@ -1,0 +1,274 @@
+"""From config.json to the canonical model: fields with their origin, and a list of layer groups.
+
+Which keys are read, what stands in for an absent one, which shapes are refused and why, is data
+(`profiles/architectures/`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from . import expression as ex
+from .algebra import EXACT, NO_LOOP, EvaluationError, compile_tree
+from .errors import InputProblem, Refusal, RuleFileError
+from .flags import fill
+from .scope import Scope
+from .yaml_source import Path, Source
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """
+    A canonical model.
+
+    `fields` are scalars (hidden_size, ...), `lists` holds `layer_groups`: equal layers with a count,
+    their dims and their linear modules. `origin` says which config key or rule each field came from.
+    """
+
+    name: str
+    model_type: str | None
+    fields: Mapping[str, Any]
+    lists: Mapping[str, Sequence[Mapping[str, Any]]]
+    origin: Mapping[str, str]
+    source: str
+    counted_parameters: int | None
+    architecture: str
+    verified: bool
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Architecture:
+    """One file of `profiles/architectures/`."""
+
+    id: str
+    status: str
+    data: Mapping[str, Any]
+    source: Source = field(repr=False)
+    overlay: bool = False
+
+    def claims(self, config: Mapping[str, Any]) -> int | None:
+        """How many conditions of `matches` the config meets, None if one fails."""
+        met = 0
+        for key, wanted in self.data.get("matches", {}).items():
+            if key == "model_type":
+                if config.get("model_type") not in wanted:
+                    return None
+            elif key == "any_key":
+                if not any(config.get(k) is not None for k in wanted):
+                    return None
+            elif key == "all_keys":
+                if not all(config.get(k) is not None for k in wanted):
+                    return None
+            elif key == "no_key":
+                if any(config.get(k) is not None for k in wanted):
+                    return None
+            elif key == "equals":
+                if not all(config.get(k) == v for k, v in wanted.items()):
+                    return None
+            met += 1
+        return met
+
+    def refusal(self, name: str, config: Mapping[str, Any]) -> str | None:
+        """The sentence with which this file refuses the config, if it does."""
+        refuse = self.data.get("refuse")
+        if refuse is None or self.claims(config) is None:
+            return None
+        conditions = self.data.get("matches", {})
+        present = [
+            k
+            for k in (*conditions.get("any_key", ()), *conditions.get("equals", ()))
+            if config.get(k) is not None
+        ]
+        return fill(
+            refuse["says"],
+            {
+                "name": name,
+                "key": present[0] if present else "",
+                "model_type": str(config.get("model_type")),
+            },
+        )
+
+
+def refuse_unsupported(
+    architectures: Sequence[Architecture], name: str, config: Mapping[str, Any]
+) -> None:
+    """Raise `Refusal` where a file says that this config is not modelled."""
+    for architecture in architectures:
+        says = architecture.refusal(name, config)
+        if says is not None:
+            raise Refusal(says)
+
+
+def resolve(
+    architectures: Sequence[Architecture],
+    name: str,
+    config: Mapping[str, Any],
+    source: str,
+    counted: int | None,
+) -> Model:
+    """
+    The canonical model of a config.
+
+    Raises
+    ------
+    Refusal
+        The config has a shape that no file covers.
+    InputProblem
+        A field is missing, of the wrong type, or out of range; the message names it.
+    """
+    refuse_unsupported(architectures, name, config)
+    fitting = [
+        (met, a)
+        for a in architectures
+        if "refuse" not in a.data and (met := a.claims(config)) is not None
+    ]
+    if not fitting:
+        raise Refusal(
+            f"{name} (model_type {config.get('model_type')}): no architecture file covers it."
+        )
+    architecture = max(fitting, key=lambda pair: pair[0])[1]
+    return _Resolver(architecture, name, config).model(source, counted)
+
+
+class _Resolver:
+    """Evaluates one architecture file for one config; it is its own `run` for the compiler."""
+
+    def __init__(self, architecture: Architecture, name: str, config: Mapping[str, Any]) -> None:
+        self.architecture, self.name, self.config = architecture, name, config
+        kind = config.get("model_type")
+        if kind is not None and not isinstance(kind, str):
+            raise InputProblem(
+                f"config.json field 'model_type' has to be a word, not {shown(kind)}."
+            )
+        self.values: dict[str, Any] = {"model_type": kind or ""}
+        self.values.update(
+            {n: c["value"] for n, c in architecture.data.get("constants", {}).items()}
+        )
+        self.origin: dict[str, str] = {}
+        self.warnings: list[str] = []
+
+    def flag(self, name: str) -> Any:
+        return self.values[name]
+
+    def evaluate(self, text: Any, path: Path) -> Any:
+        """An expression over the fields resolved so far."""
+        source = self.architecture.source
+        try:
+            tree = ex.parse(str(text) if isinstance(text, int) else text)
+            scope = Scope({}, {}, {}, self.values, {})
+            return compile_tree(tree, EXACT, scope.inside(tree))(self, NO_LOOP)
+        except ex.ExpressionError as error:
+            raise RuleFileError(
+                [
+                    source.problem(
+                        error.code, error.name, source.inside(path, error.offset), error.message
+                    )
+                ]
+            ) from None
+        except EvaluationError as error:
+            raise InputProblem(f"{self.name}: {error} while reading config.json.") from None
+
+    def model(self, source: str, counted: int | None) -> Model:
+        data = self.architecture.data
+        for name, spec in data["fields"].items():
+            self.values[name] = self.field(name, spec)
+        for index, check in enumerate(data.get("checks", ())):
+            if self.evaluate(check["when"], ("checks", index, "when")):
+                raise InputProblem(fill(check["says"], self.values))
+        kind = self.values["model_type"]
+        verified = kind in data.get("verified", ())
+        if not verified:
+            self.warnings.append(fill(data["unverified"]["says"], {"model_type": kind or "(none)"}))
+        groups = [self.group(i, g) for i, g in enumerate(data["layer_groups"])]
+        fields = {n: self.values[n] for n in data["fields"]}
+        return Model(
+            self.name,
+            kind or None,
+            fields,
+            {"layer_groups": groups},
+            self.origin,
+            source,
+            counted,
+            self.architecture.id,
+            verified,
+            tuple(self.warnings),
+        )
+
+    def field(self, name: str, spec: Mapping[str, Any]) -> Any:
+        for key in spec["from"]:
+            if self.config.get(key) is not None:
+                value = self.check(key, spec, self.config[key])
+                self.origin[name] = f"config.json, {key}"
+                return value
+        key = spec["from"][0]
+        if "otherwise" not in spec:
+            near = difflib.get_close_matches(
+                key, [k for k in self.config if isinstance(k, str)], 1, 0.8
+            )
+            hint = f" There is '{near[0]}': is it meant?" if near else ""
+            raise InputProblem(
+                f"config.json has no '{key}' ({spec['meaning']}), so {self.name} cannot be "
+                f"estimated.{hint}"
+            )
+        value = self.evaluate(spec["otherwise"], ("fields", name, "otherwise"))
+        if spec["type"] == "integer" and isinstance(value, Fraction):
+            raise InputProblem(
+                f"config.json has no '{key}', and {spec['otherwise']} = {float(value):g} is "
+                f"not whole. Add '{key}' ({spec['meaning']})."
+            )
+        self.origin[name] = f"{spec['otherwise']} (config.json has no {key})"
+        if "warn" in spec:
+            self.warnings.append(fill(spec["warn"], {**self.values, name: f"{value:,}"}))
+        return value
+
+    def check(self, key: str, spec: Mapping[str, Any], value: Any) -> Any:
+        """The value of a config key, of the right type and in range, or `InputProblem`."""
+        place = f"config.json field '{key}'"
+        if spec["type"] == "boolean":
+            if not isinstance(value, bool):
+                raise InputProblem(
+                    f"{place} is {shown(value)}; it has to be true or false, without quotes."
+                )
+            return value
+        if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+            value = int(value) if abs(value) < 2**53 else value
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InputProblem(f"{place} is {shown(value)}; it has to be a whole number.")
+        if value < spec["min"]:
+            raise InputProblem(f"{place} is {shown(value)}; it has to be at least {spec['min']}.")
+        if value > spec["max"]:
+            raise InputProblem(
+                f"{place} is {shown(value)}, past every real model; the largest value "
+                f"accepted is {spec['max']:,}."
+            )
+        return value
+
+    def group(self, index: int, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        path: Path = ("layer_groups", index)
+        group = {n: self.evaluate(t, (*path, "fields", n)) for n, t in spec["fields"].items()}
+        group["count"] = self.evaluate(spec["count"], (*path, "count"))
+        group["modules"] = [
+            {
+                "name": m["name"],
+                "d_in": self.evaluate(m["d_in"], (*path, "modules", i, "d_in")),
+                "d_out": self.evaluate(m["d_out"], (*path, "modules", i, "d_out")),
+            }
+            for i, m in enumerate(spec["modules"])
+        ]
+        return group
+
+
+def shown(value: Any) -> str:
+    """A config value as quoted in a message, cut to a readable length."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and abs(value) > 10**20:
+        return "a number of more than 20 digits"
+    text = f'"{value}"' if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,159 @@
+"""GPU cards: find one file by key or alias, without parsing the others."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import InputProblem, Mark, RuleFileError
+from .formula import Evidence, FormulaReader
+from .units import Units
+from .yaml_source import Source, read
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """
+    One GPU.
+
+    `total` is what the driver reports and `usable` what a process can count on, both in bytes; a
+    card given by its memory alone is not `listed` and states no usable figure.
+    """
+
+    id: str
+    title: str
+    status: str
+    fields: Mapping[str, Any]
+    total: int
+    usable: int
+    listed: bool
+    evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict, repr=False)
+    mark: Mark | None = None
+    overlay: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """What formulas and profiles may read of a card."""
+        return {
+            **self.fields,
+            "id": self.id,
+            "total": self.total,
+            "usable": self.usable,
+            "listed": self.listed,
+        }
+
+
+def normalised(name: str) -> str:
+    """Letters and digits only, without case: `RTX 4090` and `rtx-4090` are one name."""
+    return "".join(c for c in name.casefold() if c.isalnum())
+
+
+def read_card(source: Source, units: Units, overlay: bool = False) -> Card:
+    """Read one card file; raises `RuleFileError`."""
+    reader, data = FormulaReader(source, units, overlay), source.data
+    proofs = {n: reader.proof(n, e) for n, e in data.get("evidence", {}).items()}
+    amounts: dict[str, int] = {}
+    grounds: dict[str, tuple[Evidence, ...]] = {}
+    for name in ("total", "usable"):
+        entry = data["memory"][name]
+        value, _ = reader.amount(("memory", name, "value"), entry["value"])
+        amounts[name] = int(value)
+        grounds[name] = tuple(proofs[e] for e in entry.get("evidence", ()) if e in proofs)
+    if amounts["usable"] > amounts["total"]:
+        mark = source.mark(("memory", "usable"))
+        raise RuleFileError(
+            [
+                source.problem(
+                    "F705", "usable-above-total", mark, "The usable memory is more than the total."
+                )
+            ]
+        )
+    kept = {
+        n: data[n] for n in ("vendor", "class", "architecture", "compute_capability") if n in data
+    }
+    return Card(
+        str(data["id"]),
+        str(data["title"]),
+        str(data.get("status", "draft")),
+        kept,
+        amounts["total"],
+        amounts["usable"],
+        True,
+        grounds,
+        source.mark(("memory",)),
+        overlay,
+    )
+
+
+def custom_card(vram_mib: int) -> Card:
+    """A card known only by its memory, in MiB."""
+    if isinstance(vram_mib, bool) or not isinstance(vram_mib, int) or not 1 <= vram_mib <= 2**30:
+        raise InputProblem(
+            f"--vram-mib has to be a whole number of MiB from 1 to {2**30:,}, not {vram_mib!r}.",
+            flag="vram_mib",
+        )
+    return Card("custom", f"{vram_mib:,} MiB card", "stable", {}, vram_mib << 20, 0, False)
+
+
+def card_files(folders: Sequence[tuple[str, bool]]) -> dict[str, tuple[str, bool]]:
+    """Card id to (path, from an overlay), a later folder replacing an earlier one by id."""
+    files: dict[str, tuple[str, bool]] = {}
+    for folder, overlay in folders:
+        if os.path.isdir(folder):
+            for name in sorted(os.listdir(folder)):
+                if name.endswith(".yaml"):
+                    files[name[:-5]] = (os.path.join(folder, name), overlay)
+    return files
+
+
+def find_card(name: str, folders: Sequence[tuple[str, bool]], units: Units) -> Card:
+    """
+    The card with this key or alias.
+
+    Raises
+    ------
+    InputProblem
+        No card has the name; the nearest names and `--vram-mib` are suggested.
+    """
+    files, wanted = card_files(folders), normalised(name)
+    if not wanted:
+        raise InputProblem("--gpu needs a name, such as 4090.", flag="gpu")
+    direct = [i for i in files if normalised(i) == wanted]
+    if direct:
+        return _load(files[direct[0]], units)
+    known: dict[str, str] = {}
+    for card_id, (path, overlay) in files.items():
+        with open(path, encoding="utf-8") as handle:
+            text = handle.read()
+        if wanted in normalised(text):
+            source = read(path, _shown(path, overlay))
+            if any(normalised(str(a)) == wanted for a in source.data.get("aliases", ())):
+                return read_card(source, units, overlay)
+        known[normalised(card_id)] = card_id
+    near = [known[k] for k in known if wanted in k or k in wanted][:6]
+    near += [known[k] for k in difflib.get_close_matches(wanted, known, 6) if known[k] not in near]
+    digits = "".join(c for c in name if c.isdigit())
+    if len(digits) >= 2:
+        near = [c for c in files if digits in c][:6] + [c for c in near if digits not in c]
+    hint = f" Did you mean {', '.join(near[:6])}?" if near else ""
+    raise InputProblem(
+        f"Unknown GPU '{name[:60]}'.{hint} --list-gpus prints every name; --vram-mib N "
+        "takes any other card.",
+        flag="gpu",
+    )
+
+
+def _shown(path: str, overlay: bool) -> str:
+    return path if overlay else f"gpus/{os.path.basename(path)}"
+
+
+def _load(found: tuple[str, bool], units: Units) -> Card:
+    path, overlay = found
+    return read_card(read(path, _shown(path, overlay)), units, overlay)
+
+
+def all_cards(folders: Sequence[tuple[str, bool]], units: Units) -> list[Card]:
+    """Every card, by id."""
+    return [_load(found, units) for _, found in sorted(card_files(folders).items())]

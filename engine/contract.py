@@ -1,0 +1,139 @@
+"""The published JSON of an estimate, assembled from the `json:` keys of the formula files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from .template import MIB
+
+if TYPE_CHECKING:
+    from .report import Report
+
+
+def version() -> str:
+    """The installed fitcheck version."""
+    try:
+        from fitcheck import __version__
+    except ImportError:  # the engine used without the package around it
+        return "unknown"
+    return __version__
+
+
+def to_dict(report: Report) -> dict[str, Any]:
+    """
+    The JSON contract: keys are added in later versions, never renamed or removed.
+
+    Every `*_mib` value is rounded to two decimals; `*_bytes` values are exact.
+    """
+    prepared, rules = report.prepared, report.prepared.rules
+    card = prepared.card
+    result: dict[str, Any] = {
+        "fitcheck_version": version(),
+        "model": model_block(report),
+        "gpu": {
+            "name": card.title,
+            "vram_mib": whole_mib(card.total),
+            "usable_mib": whole_mib(card.usable),
+            "key": card.id,
+        },
+        "training": training_block(report),
+    }
+    for formula in sorted(rules.formulas.values(), key=lambda f: (f.order, f.id)):
+        for key, unit in formula.json.items():
+            if formula.per is not None:
+                value: Any = {
+                    str(item["id"]): converted(report.run.value_at(formula.id, item), unit)
+                    for item in report.run.items(formula.per)
+                }
+            else:
+                value = converted(report.run.value(formula.id), unit)
+            put(result, key, value)
+    result["gpu"]["usable_mib"] = result.get("verdict", {}).get(
+        "gpu_capacity_mib", result["gpu"]["usable_mib"]
+    )
+    result["verdict"].update(
+        safe_fits=report.safe, status=report.status, reasons=list(report.reasons)
+    )
+    from .hints import price_hints
+
+    result["savings_hints"] = [h.text for h in price_hints(prepared)]
+    result["warnings"] = list(report.warnings)
+    result["notes"] = [c.says for c in report.caveats if c.level in ("note", "tell")]
+    result["evidence"] = {c.id: c.grade.to_dict() for c in report.components}
+    result["evidence"]["gpu"] = card_grade(report)
+    result["overlays"] = list(report.overlays)
+    result["unsettled"] = list(report.unsettled)
+    return result
+
+
+def card_grade(report: Report) -> dict[str, Any]:
+    """What the figures of the card rest on."""
+    from .grades import grade_of, weakest
+
+    proofs = [grade_of(e, report.run) for es in report.prepared.card.evidence.values() for e in es]
+    return weakest(proofs).to_dict() if proofs else {"grade": "assumed", "rows": 0, "cards": []}
+
+
+def model_block(report: Report) -> dict[str, Any]:
+    model = report.prepared.model
+    return {
+        "name": model.name,
+        "num_params": None,
+        **model.fields,
+        "model_type": model.model_type,
+        "architecture": model.architecture,
+        "source": model.source,
+    }
+
+
+def training_block(report: Report) -> dict[str, Any]:
+    """The resolved flags under their JSON names."""
+    flags, values = report.prepared.rules.flags, report.prepared.settings.values
+    block: dict[str, Any] = {}
+    for flag in flags.flags.values():
+        if flag.json is None:
+            continue
+        value = values[flag.id]
+        if flag.null_without and not values[flag.null_without]:
+            value = None
+        block[flag.json] = list(value) if isinstance(value, tuple) else value
+    return block
+
+
+def put(target: dict[str, Any], key: str, value: Any) -> None:
+    """`verdict.fits` into nested objects."""
+    *path, last = key.split(".")
+    for part in path:
+        target = target.setdefault(part, {})
+        if not isinstance(target, dict):
+            raise KeyError(key)
+    target[last] = value
+
+
+def converted(value: Any, unit: str) -> Any:
+    """An exact value as the JSON shows it."""
+    if unit == "MiB":
+        return round(float(Fraction(value) / MIB), 2)
+    if unit == "percent":
+        return round(float(value) * 100, 2)
+    if isinstance(value, Fraction):
+        return float(value)
+    return value
+
+
+def whole_mib(value: int) -> int | float:
+    """MiB as an integer where it is whole."""
+    return value // MIB if value % MIB == 0 else round(value / MIB, 2)
+
+
+def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested objects as dotted keys."""
+    result: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            result.update(flat(value, f"{prefix}{key}."))
+        else:
+            result[f"{prefix}{key}"] = value
+    return result

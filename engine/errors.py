@@ -1,0 +1,75 @@
+"""What can go wrong, as types: each carries the place, what is wrong, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+class FitcheckError(Exception):
+    """Base of everything fitcheck raises on purpose; its text is meant for a person."""
+
+
+class InputProblem(FitcheckError):
+    """A flag, a model or a card that cannot be used as given (exit code 2)."""
+
+    def __init__(self, message: str, *, flag: str | None = None) -> None:
+        super().__init__(message)
+        self.flag = flag
+
+
+class Refusal(FitcheckError):
+    """The input was read, but the memory model does not cover it (exit code 2)."""
+
+
+@dataclass(frozen=True, order=True)
+class Mark:
+    """A place in a rule file; line and column count from 1."""
+
+    path: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One finding in one rule file.
+
+    `code` and `name` identify the check (for instance F204 unit-mismatch), `lines` is the text of
+    the file around the place.
+    """
+
+    code: str
+    name: str
+    mark: Mark
+    message: str
+    text: str = ""
+
+    def render(self, context: int = 2) -> str:
+        """The finding as printed: place, the lines around it, a caret, the message."""
+        head = f"{self.mark}  {self.code} {self.name}"
+        lines = self.text.split("\n")
+        body: list[str] = []
+        if self.text and 1 <= self.mark.line <= len(lines):
+            first = max(1, self.mark.line - context)
+            last = min(len(lines), self.mark.line + context)
+            for number in range(first, last + 1):
+                sign = ">" if number == self.mark.line else " "
+                shown = "".join(c if c.isprintable() else "?" for c in lines[number - 1][:160])
+                body.append(f"{sign} {number:>5} | {shown}".rstrip())
+                if number == self.mark.line and self.mark.column <= 160:
+                    body.append(" " * (9 + self.mark.column) + "^")
+        return "\n".join([head, *body, f"  {self.message}"])
+
+
+class RuleFileError(FitcheckError):
+    """One or more rule files are wrong; holds every problem found in the run."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: Sequence[Problem] = tuple(
+            sorted(set(problems), key=lambda p: (p.mark, p.code, p.message))
+        )
+        super().__init__("\n\n".join(p.render() for p in self.problems))

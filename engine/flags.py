@@ -1,0 +1,298 @@
+"""Flags: what `formulas/flags.yaml` declares, and what a person's values resolve to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import expression as ex
+from .algebra import EXACT, NO_LOOP, compile_tree
+from .errors import InputProblem, RuleFileError
+from .scope import Scope, suggest
+from .units import Unit, Units
+from .yaml_source import Source
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One declared flag; `kind` is choice, switch, integer or words."""
+
+    id: str
+    kind: str
+    option: str
+    group: str
+    help: str
+    default: Any
+    json: str | None
+    null_without: str | None
+    values: Mapping[str, str]
+    inverse: bool
+    low: int
+    high: int
+    unit: Unit | None
+    presets: Mapping[str, tuple[str, ...]]
+    short: Mapping[str, str]
+
+    @property
+    def domain(self) -> tuple[Any, ...] | None:
+        """Every value of a discrete flag; None for numbers and lists."""
+        if self.kind == "choice":
+            return tuple(self.values)
+        return (True, False) if self.kind == "switch" else None
+
+
+@dataclass(frozen=True)
+class Shorthand:
+    """A switch that sets several flags, each of which an explicit flag overrides."""
+
+    id: str
+    option: str
+    group: str
+    sets: Mapping[str, Any]
+    help: str
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A combination that is refused before anything is computed."""
+
+    id: str
+    given: tuple[str, ...]
+    when: ex.Node
+    says: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Resolved flags; `origin` says where each value came from (flag, shorthand, default)."""
+
+    values: Mapping[str, Any]
+    origin: Mapping[str, str]
+
+    def changed(self, **values: Any) -> Settings:
+        """These settings with other values."""
+        return Settings(
+            {**self.values, **values}, {**self.origin, **dict.fromkeys(values, "changed")}
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FlagSet:
+    """The declarations of `flags.yaml`."""
+
+    flags: Mapping[str, Flag]
+    shorthands: Mapping[str, Shorthand]
+    conflicts: tuple[Conflict, ...]
+    groups: tuple[str, ...]
+    default_card: str
+    source: Source = field(repr=False)
+
+    def spelled(self, name: str) -> str:
+        """The option as typed on the command line."""
+        found = self.flags.get(name) or self.shorthands.get(name)
+        return found.option if found else name
+
+    def names(self) -> dict[str, str]:
+        """Every keyword a caller may use (id, option spelling, JSON key) to the flag's id."""
+        known: dict[str, str] = {}
+        for flag in (*self.flags.values(), *self.shorthands.values()):
+            known[flag.id] = flag.id
+            known.setdefault(flag.option.lstrip("-").replace("-", "_"), flag.id)
+            if isinstance(flag, Flag) and flag.json:
+                known.setdefault(flag.json, flag.id)
+        return known
+
+    def resolve(self, given: Mapping[str, Any]) -> Settings:
+        """
+        Defaults, then shorthands, then what was given explicitly.
+
+        Parameters
+        ----------
+        given : mapping
+            Flag id (or option spelling, or JSON key) to value. None means not given.
+
+        Raises
+        ------
+        InputProblem
+            An unknown flag, a value outside its domain, or a combination that is not modelled.
+        """
+        known, explicit = self.names(), {}
+        for name, value in given.items():
+            if name not in known:
+                raise InputProblem(f"There is no flag `{name}`.{suggest(name, known)}")
+            flag_id = known[name]
+            flag = self.flags.get(flag_id)
+            if flag and flag.inverse and name != flag_id and isinstance(value, bool):
+                value = not value  # no_lora=True is lora=False
+            if value is not None:
+                explicit[flag_id] = value
+        values = {f.id: f.default for f in self.flags.values()}
+        origin = dict.fromkeys(values, "default")
+        for short in self.shorthands.values():
+            if explicit.pop(short.id, False):
+                values.update(short.sets)
+                origin.update(dict.fromkeys(short.sets, short.option))
+        for flag_id, value in explicit.items():
+            values[flag_id], origin[flag_id] = value, self.flags[flag_id].option
+        settings = Settings({n: self.check(self.flags[n], v) for n, v in values.items()}, origin)
+        self.refuse_conflicts(settings, explicit)
+        return settings
+
+    def check(self, flag: Flag, value: Any) -> Any:
+        """The value in its canonical form, or `InputProblem` naming the flag."""
+        if flag.kind == "switch":
+            if not isinstance(value, bool):
+                raise InputProblem(f"{flag.option} is a switch, not {value!r}.", flag=flag.id)
+            return value
+        if flag.kind == "choice":
+            if value not in flag.values:
+                hint = suggest(str(value), flag.values)
+                raise InputProblem(
+                    f"{flag.option} {value} is not modelled; it can be "
+                    f"{', '.join(flag.values)}.{hint}",
+                    flag=flag.id,
+                )
+            return value
+        if flag.kind == "words":
+            return self.check_words(flag, value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InputProblem(
+                f"{flag.option} has to be a whole number, not {value!r}.", flag=flag.id
+            )
+        if not flag.low <= value <= flag.high:
+            raise InputProblem(
+                f"{flag.option} {value} is out of range; it goes from {flag.low:,} to "
+                f"{flag.high:,}.",
+                flag=flag.id,
+            )
+        return value
+
+    def check_words(self, flag: Flag, value: Any) -> tuple[str, ...]:
+        words = value.split(",") if isinstance(value, str) else list(value)
+        if isinstance(value, str) and value.strip() in flag.presets:
+            return flag.presets[value.strip()]
+        names: list[str] = []
+        for word in words:
+            name = flag.short.get(str(word).strip(), str(word).strip())
+            if not name or not all(c.isalnum() or c in "._-" for c in name):
+                known = ", ".join(flag.presets)
+                raise InputProblem(
+                    f"{flag.option}: {str(word)!r} is no module name. Write names "
+                    f"separated by commas, or one of {known}.",
+                    flag=flag.id,
+                )
+            if name not in names:
+                names.append(name)
+        return tuple(names)
+
+    def scope(self) -> Scope:
+        """The names a condition over flags may use."""
+        return Scope({}, {}, {}, self.flags, {})
+
+    def refuse_conflicts(self, settings: Settings, explicit: Mapping[str, Any]) -> None:
+        """Raise `InputProblem` for the first conflict that holds."""
+        for conflict in self.conflicts:
+            holds = compile_tree(conflict.when, EXACT, self.scope().inside(conflict.when))
+            if all(g in explicit for g in conflict.given) and holds(FlagValues(settings), NO_LOOP):
+                raise InputProblem(fill(conflict.says, settings.values))
+
+    def possible(self, values: Mapping[str, Any]) -> bool:
+        """Whether a combination of discrete flags can occur at all."""
+        run = FlagValues(Settings(values, {}))
+        for conflict in self.conflicts:
+            names = ex.names(conflict.when)
+            if names <= values.keys() and not self.given_only(conflict, values):
+                holds = compile_tree(conflict.when, EXACT, self.scope().inside(conflict.when))
+                if holds(run, NO_LOOP):
+                    return False
+        return True
+
+    def given_only(self, conflict: Conflict, values: Mapping[str, Any]) -> bool:
+        """A conflict about an explicit flag does not exclude that flag's default."""
+        return any(
+            values.get(g, self.flags[g].default) == self.flags[g].default for g in conflict.given
+        )
+
+
+class FlagValues:
+    """The smallest run: it only knows flags (for conditions over flags alone)."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def flag(self, name: str) -> Any:
+        return self.settings.values[name]
+
+
+def fill(text: str, values: Mapping[str, Any]) -> str:
+    """`{name}` in a message replaced by the value; lists are joined with commas."""
+    for name, value in values.items():
+        if f"{{{name}}}" in text:
+            shown = ",".join(value) if isinstance(value, tuple) else str(value)
+            text = text.replace(f"{{{name}}}", shown)
+    return " ".join(text.split())
+
+
+def read_flags(source: Source, units: Units) -> FlagSet:
+    """Read `flags.yaml`; raises `RuleFileError`."""
+    data = source.data
+    flags: dict[str, Flag] = {}
+    for name, entry in data["flags"].items():
+        kind = entry.get("type", "choice" if "values" in entry else None)
+        if kind not in ("choice", "switch", "integer", "words"):
+            raise RuleFileError(
+                [
+                    source.problem(
+                        "F106",
+                        "bad-flag",
+                        source.key_mark(("flags", name)),
+                        f"Flag `{name}` needs `values`, or `type: switch`, `integer` or `words`.",
+                    )
+                ]
+            )
+        presets = {k: tuple(v) for k, v in entry.get("presets", {}).items()}
+        default = entry["default"]
+        flags[name] = Flag(
+            name,
+            kind,
+            entry["option"],
+            entry["group"],
+            entry["help"],
+            presets.get(default, default) if kind == "words" else default,
+            entry.get("json", name) if entry.get("in_json", True) else None,
+            entry.get("null_without"),
+            entry.get("values", {}),
+            entry.get("inverse", False),
+            entry.get("min", 0),
+            entry.get("max", 0),
+            units.parse(entry["unit"]) if "unit" in entry else None,
+            presets,
+            entry.get("short", {}),
+        )
+    shorthands = {
+        n: Shorthand(n, e["option"], e["group"], e["sets"], e["help"])
+        for n, e in data.get("shorthands", {}).items()
+    }
+    conflicts = []
+    for index, entry in enumerate(data.get("conflicts", ())):
+        try:
+            when = ex.parse(entry["when"])
+        except ex.ExpressionError as error:
+            path = ("conflicts", index, "when")
+            raise RuleFileError(
+                [
+                    source.problem(
+                        error.code, error.name, source.inside(path, error.offset), error.message
+                    )
+                ]
+            ) from None
+        conflicts.append(Conflict(entry["id"], tuple(entry.get("given", ())), when, entry["says"]))
+    return FlagSet(
+        flags,
+        shorthands,
+        tuple(conflicts),
+        tuple(data.get("groups", ())),
+        str(data["default_card"]),
+        source,
+    )

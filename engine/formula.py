@@ -1,0 +1,369 @@
+"""One formula file as frozen data: symbols, constants, tables, cases, limits, evidence, examples.
+
+Reading assumes the shape that `checks/shape.py` enforces; anything else raises `RuleFileError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from . import expression as ex
+from .errors import Mark, RuleFileError
+from .units import ONE, Unit, UnitError, Units
+from .yaml_source import Path, Source
+
+Exact = int | Fraction
+LOW, VALUE, HIGH = 0, 1, 2
+WILDCARD = "any"
+LOGICAL_UNITS = ("truth", "text")  # results that are no amounts
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Why a number may be believed; `kind` decides its grade (`grades.py`)."""
+
+    id: str
+    kind: str
+    where: str
+    says: str
+    rows: int | None
+    cards: tuple[str, ...]
+    within: ex.Node | None
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A name in a formula and where its value comes from."""
+
+    name: str
+    source: str
+    unit: Unit | None
+    oneof: tuple[Any, ...]
+    low: Exact | None
+    integer: bool
+    meaning: str
+    mark: Mark
+
+    @property
+    def list_path(self) -> str | None:
+        """`layer_groups.modules` for `layer_groups[].modules[].d_in`, None for a plain source."""
+        return self.source.rpartition(".")[0].replace("[]", "") if "[]" in self.source else None
+
+    @property
+    def field(self) -> str:
+        return self.source.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A named number; `band` is (low, value, high), all equal where no band is known."""
+
+    name: str
+    band: tuple[Exact, Exact, Exact]
+    unit: Unit
+    meaning: str
+    evidence: tuple[str, ...]
+    mark: Mark
+
+    @property
+    def value(self) -> Exact:
+        return self.band[VALUE]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells by the values of flags; the key `any` in a cell stands for every other value."""
+
+    name: str
+    axes: tuple[str, ...]
+    unit: Unit
+    meaning: str
+    cells: Mapping[tuple[Any, ...], Exact]
+    evidence: tuple[str, ...]
+    mark: Mark
+
+    def cell(self, key: tuple[Any, ...]) -> Exact | None:
+        """The cell for these axis values, None where there is none."""
+        found = self.cells.get(key)
+        if found is None:
+            for stored, value in self.cells.items():
+                if all(s in (WILDCARD, k) for s, k in zip(stored, key, strict=True)):
+                    return value
+        return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """One branch of a formula: when it holds, what it says, why."""
+
+    id: str
+    when: ex.Node | None
+    expr: ex.Node
+    when_text: str
+    text: str
+    says: str
+    evidence: tuple[str, ...]
+    path: Path
+    mark: Mark
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Where a formula ends: refuse, warn or note, with the direction of the error."""
+
+    id: str
+    level: str
+    direction: str
+    when: ex.Node | None
+    says: str
+    path: Path
+    mark: Mark
+
+
+@dataclass(frozen=True)
+class Example:
+    """A worked example: values for the local names, and the exact result."""
+
+    name: str
+    given: Mapping[str, Any]
+    expect: Any
+    path: Path
+
+
+@dataclass(frozen=True)
+class Search:
+    """The largest value of a flag for which a condition still holds."""
+
+    flag: str
+    condition: ex.Node
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """A quantity or memory component, as its file states it."""
+
+    id: str
+    title: str
+    status: str
+    unit: Unit
+    per: str | None
+    live: tuple[str, ...]
+    order: int
+    rounded: bool
+    json: Mapping[str, str]
+    counts: str
+    excludes: Mapping[str, str]
+    flags: tuple[str, ...]
+    reads: tuple[str, ...]
+    oneof: tuple[Any, ...]
+    symbols: Mapping[str, Symbol]
+    constants: Mapping[str, Constant]
+    tables: Mapping[str, Table]
+    cases: tuple[Case, ...]
+    limits: tuple[Limit, ...]
+    claims: Mapping[str, Any]
+    evidence: Mapping[str, Evidence]
+    examples: tuple[Example, ...]
+    search: Search | None
+    band: tuple[str, int] | None
+    source: Source = field(repr=False)
+    overlay: bool = False
+
+    def declared(self) -> set[str]:
+        """Every name an expression of this file may use."""
+        return {*self.symbols, *self.constants, *self.tables, *self.flags, *self.reads}
+
+
+class FormulaReader:
+    """Turns one parsed file into a `Formula`."""
+
+    def __init__(self, source: Source, units: Units, overlay: bool = False) -> None:
+        self.source, self.units, self.overlay = source, units, overlay
+        self.data: dict[str, Any] = source.data
+
+    def fail(self, code: str, name: str, path: Path, message: str, offset: int = 0) -> NoReturn:
+        mark = self.source.inside(path, offset)
+        raise RuleFileError([self.source.problem(code, name, mark, message)])
+
+    def tree(self, path: Path, value: Any) -> ex.Node:
+        text = str(value) if isinstance(value, (int, bool)) else value
+        try:
+            return ex.parse("true" if value is True else "false" if value is False else text)
+        except ex.ExpressionError as error:
+            self.fail(error.code, error.name, path, error.message, error.offset)
+
+    def unit(self, path: Path, value: Any) -> Unit:
+        if value in LOGICAL_UNITS:
+            return Unit(((f"({value})", 1),), str(value))
+        try:
+            return self.units.parse(value)
+        except UnitError as error:
+            self.fail("F205", "unknown-unit", path, f"{error}.")
+
+    def amount(self, path: Path, value: Any) -> tuple[Exact, Unit]:
+        """A plain number, or a size such as `500 MiB`."""
+        if isinstance(value, bool) or not isinstance(value, (int, Fraction, str)):
+            self.fail("F203", "not-a-number", path, f"`{value}` is not a number.")
+        if isinstance(value, str):
+            try:
+                return self.units.quantity(value)
+            except UnitError as error:
+                self.fail("F703", "ambiguous-size", path, f"{error}.")
+        return value, ONE
+
+    def read(self) -> Formula:
+        """The whole file; raises `RuleFileError` at the first thing that cannot be read."""
+        data = self.data
+        search, band = data.get("search"), data.get("band")
+        return Formula(
+            id=str(data["id"]),
+            title=str(data["title"]),
+            status=str(data.get("status", "draft")),
+            unit=self.unit(("unit",), data.get("unit", "truth")),
+            per=data.get("per"),
+            live=tuple(data.get("live", ())),
+            order=data.get("order", 0),
+            rounded=data.get("round") == "nearest",
+            json=dict(data.get("json", {})),
+            counts=str(data.get("counts", "")),
+            excludes=dict(data.get("excludes", {})),
+            flags=tuple(data.get("flags", ())),
+            reads=tuple(data.get("reads", ())),
+            oneof=tuple(data.get("oneof", ())),
+            symbols={n: self.symbol(n, s) for n, s in data.get("symbols", {}).items()},
+            constants={
+                n: self.constant(("constants", n), n, c)
+                for n, c in data.get("constants", {}).items()
+            },
+            tables={n: self.table(n, t) for n, t in data.get("tables", {}).items()},
+            cases=tuple(self.case(i, c) for i, c in enumerate(data.get("cases", ()))),
+            limits=tuple(self.limit(i, c) for i, c in enumerate(data.get("limits", ()))),
+            claims=dict(data.get("claims", {})),
+            evidence={n: self.proof(n, e) for n, e in data.get("evidence", {}).items()},
+            examples=tuple(
+                Example(str(e["name"]), dict(e["given"]), e["expect"], ("examples", i))
+                for i, e in enumerate(data.get("examples", ()))
+            ),
+            search=Search(
+                search["largest"],
+                self.tree(("search", "while"), search["while"]),
+                str(search["while"]),
+            )
+            if search
+            else None,
+            band=(band["of"], LOW if band["end"] == "low" else HIGH) if band else None,
+            source=self.source,
+            overlay=self.overlay,
+        )
+
+    def symbol(self, name: str, data: dict[str, Any]) -> Symbol:
+        path: Path = ("symbols", name)
+        unit = self.unit((*path, "unit"), data["unit"]) if "unit" in data else None
+        return Symbol(
+            name,
+            str(data["from"]),
+            unit,
+            tuple(data.get("oneof", ())),
+            data.get("min"),
+            bool(data.get("integer", False)),
+            str(data["meaning"]),
+            self.source.key_mark(path),
+        )
+
+    def constant(self, path: Path, name: str, data: Any) -> Constant:
+        """A constant of a formula or of a profile."""
+        if not isinstance(data, dict) or "value" not in data:
+            self.fail("F101", "missing-value", path, f"`{name}` needs a `value`.")
+        value, unit = self.amount((*path, "value"), data["value"])
+        low = self.amount((*path, "low"), data["low"])[0] if "low" in data else value
+        high = self.amount((*path, "high"), data["high"])[0] if "high" in data else value
+        if not low <= value <= high:
+            self.fail(
+                "F704", "bad-band", path, f"The band of `{name}` has to be low <= value <= high."
+            )
+        if "unit" in data:
+            unit = self.unit((*path, "unit"), data["unit"])
+        return Constant(
+            name,
+            (low, value, high),
+            unit,
+            str(data.get("meaning", "")),
+            tuple(data.get("evidence", ())),
+            self.source.key_mark(path),
+        )
+
+    def table(self, name: str, data: dict[str, Any]) -> Table:
+        path: Path = ("tables", name)
+        axes = tuple(data["axes"])
+        cells: dict[tuple[Any, ...], Exact] = {}
+
+        def fill(level: int, part: Any, key: tuple[Any, ...], where: Path) -> None:
+            if level == len(axes):
+                cells[key] = self.amount(where, part)[0]
+                return
+            if not isinstance(part, dict):
+                self.fail(
+                    "F304",
+                    "bad-table",
+                    where,
+                    f"`{name}` needs one more level here: a cell for every {axes[level]}.",
+                )
+            for word, below in part.items():
+                value = {"true": True, "false": False}.get(word, word)
+                fill(level + 1, below, (*key, value), (*where, word))
+
+        fill(0, data["cells"], (), (*path, "cells"))
+        return Table(
+            name,
+            axes,
+            self.unit((*path, "unit"), data["unit"]),
+            str(data["meaning"]),
+            cells,
+            tuple(data.get("evidence", ())),
+            self.source.key_mark(path),
+        )
+
+    def case(self, index: int, data: dict[str, Any]) -> Case:
+        path: Path = ("cases", index)
+        when = data.get("when")
+        return Case(
+            str(data["id"]),
+            None if when is None else self.tree((*path, "when"), when),
+            self.tree((*path, "expr"), data["expr"]),
+            "" if when is None else str(when),
+            str(data["expr"]),
+            str(data.get("says", "")),
+            tuple(data.get("evidence", ())),
+            path,
+            self.source.key_mark((*path, "expr")),
+        )
+
+    def limit(self, index: int, data: dict[str, Any]) -> Limit:
+        path: Path = ("limits", index)
+        when = data.get("when")
+        return Limit(
+            str(data["id"]),
+            str(data["level"]),
+            str(data["direction"]),
+            None if when is None else self.tree((*path, "when"), when),
+            " ".join(str(data["says"]).split()),
+            path,
+            self.source.mark(path),
+        )
+
+    def proof(self, name: str, data: dict[str, Any]) -> Evidence:
+        path: Path = ("evidence", name)
+        within = data.get("within")
+        return Evidence(
+            name,
+            str(data["kind"]),
+            str(data["where"]),
+            str(data["says"]),
+            data.get("rows"),
+            tuple(data.get("cards", ())),
+            None if within is None else self.tree((*path, "within"), within),
+        )

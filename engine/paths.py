@@ -1,0 +1,24 @@
+"""Where the bundled data folders are, in a wheel as in a source checkout."""
+
+from __future__ import annotations
+
+import os
+
+from fitcheck.engine.errors import FitcheckError
+
+
+def data_folder(name: str) -> str:
+    """Absolute path of a bundled data folder, such as "gpus" or "profiles/models".
+
+    The data folders lie beside `engine` in an installed package, in the link tree of an editable
+    install and at the top of the repository alike, so one step up is right for all of them. Links
+    are not resolved, and `importlib.resources` is not used: importing it costs more than reading
+    a file. Raises FitcheckError where the folder is missing, which means a damaged installation.
+    """
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    folder = os.path.join(package, *name.split("/"))
+    if not os.path.isdir(folder):
+        raise FitcheckError(
+            f"The bundled folder {name!r} is missing (looked for {folder}); reinstall fitcheck."
+        )
+    return folder

@@ -1,0 +1,150 @@
+"""Profile files (overhead, reserve, ...): a key, the values it gives, and which one matches best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from .errors import FitcheckError, Mark, RuleFileError
+from .formula import Constant, Evidence, FormulaReader
+from .units import Units
+from .yaml_source import Source
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """
+    One file of `profiles/<kind>/`.
+
+    `matches` maps a flag, `card` or `card.<field>` to the value it must have; `values` holds words
+    and banded constants.
+    """
+
+    kind: str
+    id: str
+    title: str
+    status: str
+    matches: Mapping[str, Any]
+    values: Mapping[str, str | Constant]
+    evidence: Mapping[str, Evidence]
+    mark: Mark
+    source: Source = field(repr=False)
+    overlay: bool = False
+
+    def value(self, name: str, band: int) -> Any:
+        """The value at a band end (0 low, 1 value, 2 high); raises KeyError where there is none."""
+        found = self.values[name]
+        return found if isinstance(found, str) else found.band[band]
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """A profile that did not match, with the first reason."""
+
+    profile: Profile
+    key: str
+    wanted: Any
+    found: Any
+
+
+def read_profile(kind: str, source: Source, units: Units, overlay: bool = False) -> Profile:
+    """Read one profile file; raises `RuleFileError`."""
+    reader = FormulaReader(source, units, overlay)
+    data = source.data
+    values: dict[str, str | Constant] = {}
+    for name, entry in data.get("values", {}).items():
+        path = ("values", name)
+        if isinstance(entry, str):
+            values[name] = entry
+        elif isinstance(entry, dict) and "same_as" in entry:
+            other = values.get(entry["same_as"])
+            if not isinstance(other, Constant):
+                reader.fail(
+                    "F201",
+                    "unknown-symbol",
+                    path,
+                    f"`{entry['same_as']}` is no number given above `{name}`.",
+                )
+            values[name] = Constant(
+                name,
+                other.band,
+                other.unit,
+                other.meaning,
+                tuple(entry.get("evidence", ())),
+                source.key_mark(path),
+            )
+        else:
+            values[name] = reader.constant(path, name, entry)
+    return Profile(
+        kind,
+        str(data["id"]),
+        str(data["title"]),
+        str(data.get("status", "draft")),
+        dict(data.get("matches", {})),
+        values,
+        {n: reader.proof(n, e) for n, e in data.get("evidence", {}).items()},
+        source.key_mark(("id",)),
+        source,
+        overlay,
+    )
+
+
+def matches(wanted: Any, found: Any) -> bool:
+    """Whether a fact has the wanted value; lists are compared as sets."""
+    if isinstance(wanted, (list, tuple)):
+        if isinstance(found, (list, tuple)):
+            return sorted(map(str, wanted)) == sorted(map(str, found))
+        return found in wanted
+    return type(wanted) is type(found) and bool(wanted == found)
+
+
+def best_match(
+    profiles: Sequence[Profile], fact: Callable[[str], Any]
+) -> tuple[Profile, tuple[PassedOver, ...]]:
+    """
+    The most specific profile whose every key holds, and those passed over.
+
+    A profile beats another if its keys include the other's; two that fit and neither includes the
+    other are a tie.
+
+    Raises
+    ------
+    RuleFileError
+        On a tie, or where nothing matches.
+    """
+    fitting: list[Profile] = []
+    passed: list[PassedOver] = []
+    for profile in profiles:
+        for key, wanted in profile.matches.items():
+            found = fact(key)
+            if not matches(wanted, found):
+                passed.append(PassedOver(profile, key, wanted, found))
+                break
+        else:
+            fitting.append(profile)
+    if not fitting:
+        kind = profiles[0].kind if profiles else "?"
+        raise FitcheckError(
+            f"No file of profiles/{kind} matches this run; one with `matches: {{}}` "
+            "has to be the fallback."
+        )
+    best = max(fitting, key=lambda p: len(p.matches))
+    for other in fitting:
+        if other is not best and not set(other.matches) < set(best.matches):
+            _tie(best, other)
+    return best, tuple(passed)
+
+
+def _tie(first: Profile, second: Profile) -> NoReturn:
+    raise RuleFileError(
+        [
+            first.source.problem(
+                "F305",
+                "profile-tie",
+                first.source.key_mark(("matches",)),
+                f"`{first.id}` and `{second.id}` ({second.mark.path}) both match this run and neither has all "
+                "the keys of the other. Add a key to one of them.",
+            )
+        ]
+    )

@@ -1,0 +1,328 @@
+"""The answer: exact bytes, verdict, caveats and evidence of one estimate, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from . import expression as ex
+from .algebra import EXACT, NO_LOOP, Loop, compile_tree
+from .architecture import Model
+from .cards import Card
+from .errors import FitcheckError, Refusal, RuleFileError
+from .flags import Settings
+from .formula import Formula, Limit
+from .grades import Grade, Grader
+from .rules import Rules, Status
+from .run import Facts, Run
+from .scope import CURRENT, NameProblem
+from .template import MIB, render
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Everything resolved, nothing computed: rules, flags, card and canonical model."""
+
+    rules: Rules
+    settings: Settings
+    card: Card
+    model: Model
+
+    def unsettled(self) -> tuple[str, ...]:
+        """What keeps this run from being called safe: drafts, overlays, an unverified architecture."""
+        rules = self.rules
+        found = [f"changed rules in {folder}" for folder in rules.overlays]
+        if self.card.status != "stable":
+            found.append(f"the card file {self.card.id} is a draft")
+        if not self.model.verified:
+            found.append(f"model_type {self.model.model_type} is not verified")
+        found += [
+            f"{a.source.path} is a draft"
+            for a in rules.architectures
+            if a.id == self.model.architecture and a.status != "stable"
+        ]
+        found += [
+            f"{f.source.path} is a draft" for f in rules.formulas.values() if f.status != "stable"
+        ]
+        probe = self.run_with(())
+        for kind in rules.profiles:
+            profile = probe.profile(kind)[0]
+            if profile.status != "stable":
+                found.append(f"{profile.source.path} is a draft")
+        return tuple(found)
+
+    def run_with(self, unsettled: Sequence[str]) -> Run:
+        """A run over these facts."""
+        model = {
+            **self.model.fields,
+            "counted": self.model.counted_parameters is not None,
+            "counted_parameters": self.model.counted_parameters,
+        }
+        records = {"model": model, "card": self.card.facts(), "run": {"unsettled": bool(unsettled)}}
+        phases = [{"id": name, "title": says} for name, says in self.rules.phases.items()]
+        return Run(
+            self.rules, Facts(self.settings, records, {**self.model.lists, "phases": phases})
+        )
+
+    def changed(self, **values: Any) -> Prepared:
+        """The same with other flag values (not checked for conflicts)."""
+        return Prepared(self.rules, self.settings.changed(**values), self.card, self.model)
+
+
+@dataclass(frozen=True)
+class Component:
+    """One line of the table."""
+
+    id: str
+    title: str
+    bytes: int
+    phases: tuple[str, ...]
+    case: str
+    says: str
+    grade: Grade
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """A limit that holds for this run."""
+
+    formula: str
+    id: str
+    level: str
+    direction: str
+    says: str
+
+
+@dataclass(frozen=True, eq=False)
+class Report(Mapping[str, Any]):
+    """
+    One estimate.
+
+    As a mapping it holds every computed quantity by its id, exactly (bytes are integers):
+    `report["total"]`; the same ids are attributes. `components` are the lines of the table, `phases`
+    the bytes that are live in each phase.
+    """
+
+    prepared: Prepared = field(repr=False)
+    run: Run = field(repr=False)
+    status: str
+    title: str
+    exit_code: int
+    safe: bool
+    style: str
+    reasons: tuple[str, ...]
+    unsettled: tuple[str, ...]
+    components: tuple[Component, ...]
+    phases: Mapping[str, int]
+    caveats: tuple[Caveat, ...]
+
+    def __getitem__(self, name: str) -> Any:
+        formula = self.prepared.rules.formulas.get(name)
+        if formula is None or formula.per is not None:
+            raise KeyError(name)
+        return self.run.value(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (n for n, f in self.prepared.rules.formulas.items() if f.per is None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the report has no quantity `{name}`") from None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Caveats that a job may want to branch on; empty where every formula used was measured."""
+        return (*self.prepared.model.warnings, *(c.says for c in self.caveats if c.level == "warn"))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should be told once, beside the answer."""
+        return tuple(c.says for c in self.caveats if c.level == "tell")
+
+    @property
+    def overlays(self) -> tuple[str, ...]:
+        """Folders whose rule files replaced or joined the bundled ones."""
+        return self.prepared.rules.overlays
+
+    @cached_property
+    def _grader(self) -> Grader:
+        return Grader(self.run)
+
+    def grade(self, name: str) -> Grade:
+        """How well a quantity is supported."""
+        self.run.value(name)
+        return self._grader.grade(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The published JSON contract (see docs/json.md)."""
+        from .contract import to_dict
+
+        return to_dict(self)
+
+    def explain(self) -> str:
+        """Plain English: the largest component and why, and what each change would save or cost."""
+        from .explain import explain
+
+        return explain(self)
+
+    def derive(self, component: str | None = None, format: str = "text") -> str:
+        """Formula, the same with numbers, result, and where every value came from."""
+        from .derivation import derive, render_derivations
+
+        return render_derivations(derive(self, component), format)
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.prepared.model.name} on {self.prepared.card.title}"
+
+    def _repr_html_(self) -> str:
+        from .notebook import to_html
+
+        return to_html(self)
+
+
+def build_report(prepared: Prepared) -> Report:
+    """Evaluate everything; raises `Refusal` where a limit says that the run is not modelled."""
+    unsettled = prepared.unsettled()
+    run = prepared.run_with(unsettled)
+    caveats = find_caveats(run)
+    refused = [c.says for c in caveats if c.level == "refuse"]
+    if refused:
+        raise Refusal(refused[0])
+    status, reasons = verdict(run)
+    grader = Grader(run)
+    components = []
+    for formula in prepared.rules.components:
+        value = run.value(formula.id)
+        case = run.chosen[(formula.id, 0)]
+        says = sentence(run, formula, case.says)
+        components.append(
+            Component(
+                formula.id,
+                formula.title,
+                value,
+                formula.live,
+                case.id,
+                says,
+                grader.grade(formula.id),
+            )
+        )
+    return Report(
+        prepared,
+        run,
+        status.id,
+        status.title,
+        status.exit_code,
+        status.safe,
+        status.style,
+        reasons,
+        unsettled,
+        tuple(components),
+        phase_levels(run, components),
+        caveats,
+    )
+
+
+def phase_levels(run: Run, components: Sequence[Component]) -> dict[str, int]:
+    """Bytes that are live in each phase."""
+    return {
+        phase: sum(c.bytes for c in components if phase in c.phases or "always" in c.phases)
+        for phase in run.rules.phases
+    }
+
+
+def verdict(run: Run) -> tuple[Status, tuple[str, ...]]:
+    """The one status that holds, with the sentences that say why."""
+    rules = run.rules
+    held = [s for s in rules.statuses if rules.compile(s.formula, s.when, ("when",))(run, NO_LOOP)]
+    if len(held) != 1:
+        names = ", ".join(s.id for s in held) or "none"
+        raise FitcheckError(
+            f"profiles/statuses: exactly one status has to hold, and here it is {names}."
+        )
+    status = held[0]
+    reasons = tuple(
+        sentence(run, status.formula, says)
+        for i, (when, says) in enumerate(status.because)
+        if rules.compile(status.formula, when, ("because", i, "when"))(run, NO_LOOP)
+    )
+    return status, reasons
+
+
+def find_caveats(run: Run) -> tuple[Caveat, ...]:
+    """Every limit whose condition holds, refusals first."""
+    found = []
+    for formula in run.rules.formulas.values():
+        for limit in formula.limits:
+            item = _holds(run, formula, limit)
+            if item is not None:
+                found.append(
+                    Caveat(
+                        formula.id,
+                        limit.id,
+                        limit.level,
+                        limit.direction,
+                        sentence(run, formula, limit.says, item),
+                    )
+                )
+    return tuple(sorted(found, key=lambda c: c.level != "refuse"))
+
+
+def _holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:
+    """The loop of the first item for which the limit holds, None where it never does."""
+    loops: list[Loop] = [NO_LOOP]
+    if formula.per is not None:
+        loops = [{CURRENT: item} for item in run.items(formula.per)]
+    if limit.when is None:
+        return loops[0]
+    condition = run.rules.compile(formula, limit.when, (*limit.path, "when"))
+    return next((loop for loop in loops if condition(run, loop)), None)
+
+
+def sentence(run: Run, formula: Formula, text: str, loop: Loop = NO_LOOP) -> str:
+    """A sentence of a rule file with its holes filled from this run."""
+    scope = run.rules.scope(formula)
+
+    def value(tree: ex.Node) -> tuple[Any, bool]:
+        result = compile_tree(tree, EXACT, scope.inside(tree))(run, loop)
+        return result, isinstance(tree, ex.Name) and is_bytes(run.rules, formula, tree.id)
+
+    try:
+        return render(text, value)
+    except (NameProblem, ex.ExpressionError) as error:
+        raise RuleFileError(
+            [
+                formula.source.problem(
+                    "F211",
+                    "bad-sentence",
+                    formula.source.mark(),
+                    f"In the sentence `{text}`: {error}",
+                )
+            ]
+        ) from None
+
+
+def is_bytes(rules: Rules, formula: Formula, name: str) -> bool:
+    """Whether a name of a formula file is an amount of memory."""
+    unit = None
+    if name in formula.symbols:
+        unit = formula.symbols[name].unit
+    elif name in formula.constants:
+        unit = formula.constants[name].unit
+    elif name in formula.reads:
+        unit = rules.formula(name).unit
+    return unit is not None and unit.text == "byte"
+
+
+def in_mib(value: int | Fraction, decimals: int = 2) -> float:
+    """Bytes as MiB, rounded for display."""
+    return round(float(Fraction(value) / MIB), decimals)

@@ -1,0 +1,225 @@
+"""One evaluation: flags, model and card in, exact values out, each computed at most once.
+
+Values are integers, fractions, booleans or words; bytes are rounded where the formula file says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from .algebra import NO_LOOP, EvaluationError, Thunk
+from .errors import FitcheckError, RuleFileError
+from .flags import Settings
+from .formula import HIGH, VALUE, Case, Formula, Table
+from .profile import PassedOver, Profile, best_match
+from .rules import Rules
+from .scope import CURRENT
+
+Key = tuple[str, int]  # formula id, identity of the list item (0 for none)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What an evaluation starts from; `records` are `model`, `card` and `run`."""
+
+    settings: Settings
+    records: Mapping[str, Mapping[str, Any]]
+    lists: Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answer of a search with its certificate: holds at `value`, not at `value + 1`."""
+
+    value: int
+    capped: bool
+
+
+@dataclass(eq=False)
+class Run:
+    """Evaluates formulas on demand for one set of facts."""
+
+    rules: Rules
+    facts: Facts
+    band: int = VALUE
+    values: dict[Key, Any] = field(default_factory=dict, repr=False)
+    chosen: dict[Key, Case] = field(default_factory=dict, repr=False)
+    profiles: dict[str, tuple[Profile, tuple[PassedOver, ...]]] = field(
+        default_factory=dict, repr=False
+    )
+    searches: dict[str, Found] = field(default_factory=dict, repr=False)
+    _components: list[dict[str, Any]] | None = field(default=None, repr=False)
+
+    # what compiled expressions ask for
+
+    def flag(self, name: str) -> Any:
+        return self.facts.settings.values[name]
+
+    def fact(self, record: str, name: str) -> Any:
+        try:
+            return self.facts.records[record][name]
+        except KeyError:
+            raise FitcheckError(f"`{record}.{name}` is not known for this run.") from None
+
+    def items(self, name: str) -> Sequence[Any]:
+        if name == "components":
+            if self._components is None:
+                self._components = [
+                    {"id": c.id, "title": c.title, "live": c.live, "bytes": self.value(c.id)}
+                    for c in self.rules.components
+                ]
+            return self._components
+        try:
+            return self.facts.lists[name]
+        except KeyError:
+            raise FitcheckError(f"There is no list `{name}` in this run.") from None
+
+    def cell(self, table: Table) -> Any:
+        key = tuple(self.flag(a) for a in table.axes)
+        value = table.cell(key)
+        if value is None:
+            at = ", ".join(f"{a}={v}" for a, v in zip(table.axes, key, strict=True))
+            raise FitcheckError(
+                f"{table.mark}: the table `{table.name}` has no cell for {at}, so this run is "
+                "not modelled."
+            )
+        return value
+
+    def profile(self, kind: str) -> tuple[Profile, tuple[PassedOver, ...]]:
+        """The best matching profile of a kind and those passed over."""
+        if kind not in self.profiles:
+            self.profiles[kind] = best_match(self.rules.profiles.get(kind, ()), self.match_fact)
+        return self.profiles[kind]
+
+    def match_fact(self, key: str) -> Any:
+        """The fact a profile key stands for: a flag, `card` (its id) or `card.<field>`."""
+        if key in self.facts.settings.values:
+            return self.flag(key)
+        record, _, name = key.partition(".")
+        return self.facts.records.get(record, {}).get(name or "id")
+
+    def profile_value(self, kind: str, name: str) -> Any:
+        profile = self.profile(kind)[0]
+        try:
+            return profile.value(name, self.band)
+        except KeyError:
+            raise FitcheckError(
+                f"{profile.mark}: `{profile.id}` gives no `{name}`, which the formulas read here."
+            ) from None
+
+    def value(self, name: str) -> Any:
+        """The value of a quantity."""
+        key = (name, 0)
+        if key not in self.values:
+            self.values[key] = self._compute(name, NO_LOOP, key)
+        return self.values[key]
+
+    def value_at(self, name: str, item: Mapping[str, Any]) -> Any:
+        """The value of a per-item quantity for one item of its list."""
+        key = (name, id(item))
+        if key not in self.values:
+            self.values[key] = self._compute(name, {CURRENT: item}, key)
+        return self.values[key]
+
+    # how a value comes about
+
+    def _compute(self, name: str, loop: Mapping[str, Any], key: Key) -> Any:
+        compiled = self.rules.compiled(name)
+        formula = compiled.formula
+        if compiled.condition is not None:
+            self.searches[name] = self.search(formula, compiled.condition)
+            return self.searches[name].value
+        if formula.band is not None:
+            of, end = formula.band
+            return self.at_band(end).value(of)
+        case, expression = self._choose(name, loop)
+        self.chosen[key] = case
+        try:
+            result = expression(self, loop)
+        except EvaluationError as error:
+            raise FitcheckError(f"{case.mark}: {error} in `{name}`, case {case.id}.") from None
+        return rounded(result, self.band) if formula.rounded else result
+
+    def _choose(self, name: str, loop: Mapping[str, Any]) -> tuple[Case, Thunk]:
+        """The one case that holds; none or several is an error of the file."""
+        compiled = self.rules.compiled(name)
+        held = [(c, e) for c, when, e in compiled.cases if when is None or when(self, loop)]
+        if len(held) == 1:
+            return held[0]
+        formula = compiled.formula
+        mark = formula.source.key_mark(("cases",))
+        if not held:
+            raise RuleFileError(
+                [
+                    formula.source.problem(
+                        "F302",
+                        "no-case",
+                        mark,
+                        f"No case of `{name}` holds for this run; add one, or a limit that "
+                        "refuses it.",
+                    )
+                ]
+            )
+        both = " and ".join(f"`{c.id}`" for c, _ in held)
+        raise RuleFileError(
+            [
+                formula.source.problem(
+                    "F301",
+                    "two-cases",
+                    held[1][0].mark,
+                    f"The cases {both} of `{name}` hold at once for this run; exactly one may.",
+                )
+            ]
+        )
+
+    def at_band(self, end: int) -> Run:
+        """This run with every banded constant at one end (exact because totals rise with them)."""
+        return Run(self.rules, self.facts, end)
+
+    def with_flag(self, name: str, value: Any) -> Run:
+        """This run with one flag changed; values that cannot depend on it are kept."""
+        touched = self.rules.affected[name]
+        kept = {k: v for k, v in self.values.items() if k[0] not in touched}
+        facts = Facts(
+            self.facts.settings.changed(**{name: value}), self.facts.records, self.facts.lists
+        )
+        fixed = not any(name in p.matches for ps in self.rules.profiles.values() for p in ps)
+        return Run(self.rules, facts, self.band, kept, {}, dict(self.profiles) if fixed else {})
+
+    def search(self, formula: Formula, condition: Thunk) -> Found:
+        """The largest value of the searched flag for which the condition holds, 0 if 1 does not.
+
+        Doubling, then bisection: the condition is monotone because the total rises with the flag.
+        """
+        assert formula.search is not None
+        flag = formula.search.flag
+        ceiling = self.rules.flags.flags[flag].high
+
+        def holds(n: int) -> bool:
+            return bool(condition(self.with_flag(flag, n), NO_LOOP))
+
+        good, step = 0, 1
+        while step <= ceiling and holds(step):
+            good, step = step, step * 2
+        if good and step > ceiling:
+            if good == ceiling or holds(ceiling):
+                return Found(ceiling, True)
+            step = ceiling
+        bad = step
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if holds(middle) else (good, middle)
+        return Found(good, False)
+
+
+def rounded(value: Any, band: int = VALUE) -> int:
+    """The nearest whole number (halves up); the upper end of a band is rounded up."""
+    if isinstance(value, int):
+        return value
+    if band == HIGH:
+        return math.ceil(value)
+    return math.floor(value + Fraction(1, 2))

@@ -1,0 +1,189 @@
+"""The names of one rule file, bound to where their values come from.
+
+A `Scope` answers the compiler: given a name, a function of (run, loop) that fetches its value. The
+run (`run.py`) holds flags, facts, lists and profiles; the loop holds the current list items.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from . import expression as ex
+from .algebra import Loop, Thunk
+from .errors import FitcheckError
+from .formula import Constant, Symbol, Table
+
+CURRENT = ""  # the list item a `per:` formula is evaluated for
+
+
+class NameProblem(FitcheckError):
+    """A name that the file does not declare, or does not use the way it is declared."""
+
+    def __init__(self, code: str, name: str, message: str, at: int) -> None:
+        super().__init__(message)
+        self.code, self.name, self.message, self.at = code, name, message, at
+
+
+def suggest(word: str, known: Collection[str]) -> str:
+    """` Did you mean ...?` or nothing."""
+    near = difflib.get_close_matches(word, sorted(known), 1)
+    return f" Did you mean `{near[0]}`?" if near else ""
+
+
+class Scope:
+    """Names a file declares: symbols, constants, tables, flags, other quantities."""
+
+    def __init__(
+        self,
+        symbols: Mapping[str, Symbol],
+        constants: Mapping[str, Constant],
+        tables: Mapping[str, Table],
+        flags: Collection[str],
+        reads: Mapping[str, str | None],
+        per: str | None = None,
+        loops: Mapping[str, str | None] | None = None,
+    ) -> None:
+        self.symbols, self.constants, self.tables = symbols, constants, tables
+        self.flags, self.reads, self.per = flags, reads, per
+        self.loops: dict[str, str | None] = dict(
+            loops or {}
+        )  # loop variable -> list path, None for words
+
+    def inside(self, tree: ex.Node) -> Scope:
+        """This scope with the loop variables of `tree`, which are unique within an expression."""
+        scope = Scope(
+            self.symbols, self.constants, self.tables, self.flags, self.reads, self.per, self.loops
+        )
+        for node in ex.walk(tree):
+            for loop in node.loops if isinstance(node, ex.Fold) else ():
+                scope.loops[loop.var] = scope.list_path(loop)
+        return scope
+
+    def declared(self) -> set[str]:
+        return {*self.symbols, *self.constants, *self.tables, *self.flags, *self.reads}
+
+    def list_path(self, loop: ex.Loop) -> str | None:
+        """`layer_groups.modules` for `g.modules`; None where the loop runs over plain words."""
+        if loop.of is not None:
+            outer = self.loops.get(loop.of)
+            if not outer:
+                raise NameProblem(
+                    "F201",
+                    "unknown-symbol",
+                    f"`{loop.of}` is no loop variable before `{loop.of}.{loop.source}`.",
+                    loop.at,
+                )
+            return f"{outer}.{loop.source}"
+        if loop.source in self.flags or loop.source in self.symbols:
+            return None
+        if self.per and self.has_list(f"{self.per}.{loop.source}"):
+            return f"{self.per}.{loop.source}"
+        return loop.source
+
+    def has_list(self, path: str) -> bool:
+        return any(s.list_path == path for s in self.symbols.values())
+
+    def unknown(self, name: str, at: int) -> NameProblem:
+        return NameProblem(
+            "F201",
+            "unknown-symbol",
+            f"`{name}` is not declared under symbols, constants, tables, flags or "
+            f"reads.{suggest(name, self.declared())}",
+            at,
+        )
+
+    def name(self, node: ex.Name) -> Thunk:
+        """A bare name."""
+        name = node.id
+        if name in self.loops:
+            return lambda run, loop: loop[name]
+        if name in self.symbols:
+            return self._symbol(self.symbols[name], node.at)
+        if name in self.constants:
+            band = self.constants[name].band
+            return lambda run, loop: band[run.band]
+        if name in self.tables:
+            table = self.tables[name]
+            return lambda run, loop: run.cell(table)
+        if name in self.flags:
+            return lambda run, loop: run.flag(name)
+        if name in self.reads:
+            per = self.reads[name]
+            if per is None:
+                return lambda run, loop: run.value(name)
+            if per == self.per:
+                return lambda run, loop: run.value_at(name, loop[CURRENT])
+            raise NameProblem(
+                "F210",
+                "needs-index",
+                f"`{name}` has a value for each of {per}: write "
+                f"sum({name}[g] for g in {per}) or max(...).",
+                node.at,
+            )
+        raise self.unknown(name, node.at)
+
+    def _symbol(self, symbol: Symbol, at: int) -> Thunk:
+        path, record, field = symbol.list_path, symbol.source.partition(".")[0], symbol.field
+        if path is not None:
+            if path == self.per:
+                return lambda run, loop: loop[CURRENT][field]
+            raise NameProblem(
+                "F210",
+                "needs-index",
+                f"`{symbol.name}` is a field of {path}: write {symbol.name}[g] with "
+                "g from a `for g in ...`.",
+                at,
+            )
+        if record == "flags":
+            return lambda run, loop: run.flag(field)
+        if record == "profiles":
+            kind = symbol.source.split(".")[1]
+            return lambda run, loop: run.profile_value(kind, field)
+        return lambda run, loop: run.fact(record, field)
+
+    def item(self, node: ex.Item) -> Thunk:
+        """`name[g]`."""
+        name, var = node.id, node.var
+        if var not in self.loops:
+            raise NameProblem(
+                "F201", "unknown-symbol", f"`{var}` is not bound by a `for {var} in ...`.", node.at
+            )
+        path = self.loops[var]
+        if name in self.symbols:
+            symbol = self.symbols[name]
+            if symbol.list_path != path:
+                raise NameProblem(
+                    "F210",
+                    "wrong-list",
+                    f"`{name}` is a field of {symbol.list_path or 'no list'}, and `{var}` "
+                    f"runs over {path or 'words'}.",
+                    node.at,
+                )
+            field = symbol.field
+            return lambda run, loop: loop[var][field]
+        if name in self.reads:
+            if self.reads[name] != path:
+                raise NameProblem(
+                    "F210",
+                    "wrong-list",
+                    f"`{name}` has one value for each of {self.reads[name] or 'nothing'}, "
+                    f"and `{var}` runs over {path}.",
+                    node.at,
+                )
+            return lambda run, loop: run.value_at(name, loop[var])
+        raise self.unknown(name, node.at)
+
+    def items(self, loop: ex.Loop) -> Callable[[Any, Loop], Sequence[Any]]:
+        """The list a loop runs over."""
+        source, of = loop.source, loop.of
+        if of is not None:
+            return lambda run, bound: bound[of][source]
+        if source in self.symbols:
+            return self._symbol(self.symbols[source], loop.at)
+        if source in self.flags:
+            return lambda run, bound: run.flag(source)
+        if self.per and self.has_list(f"{self.per}.{source}"):
+            return lambda run, bound: bound[CURRENT][source]
+        return lambda run, bound: run.items(source)

@@ -1,0 +1,137 @@
+"""The bundled catalogue: facts about well-known models, one small YAML file each.
+
+A lookup opens the one file that the name maps to. Only a name that maps to none is searched for
+among the aliases, as plain text first, so that no run parses the whole folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fitcheck.engine.errors import FitcheckError
+from fitcheck.engine.paths import data_folder
+from fitcheck.engine.sources.names import RawModel, is_hub_id
+
+_BUNDLED = "profiles/models"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One catalogue file: the Hub id, what else people call the model, and its facts."""
+
+    file: str
+    hub_id: str
+    aliases: tuple[str, ...]
+    parameters: int
+    config: dict[str, object]
+
+    def raw_model(self) -> RawModel:
+        """The entry as a model source."""
+        return RawModel(
+            name=self.hub_id.split("/")[-1],
+            config=self.config,
+            reported_params=self.parameters,
+            source=f"bundled catalogue ({_BUNDLED}/{self.file})",
+            source_kind="catalogue",
+        )
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The entries in one folder, read on demand."""
+
+    folder: str
+
+    @classmethod
+    def bundled(cls) -> Catalogue:
+        """The catalogue that ships with fitcheck."""
+        return cls(data_folder(_BUNDLED))
+
+    def find(self, text: str) -> Entry | None:
+        """The entry with this Hub id or alias, capitals ignored; None if there is none.
+
+        Raises FitcheckError if the file is damaged or two files claim the same alias.
+        """
+        wanted = _folded(text)
+        if is_hub_id(wanted):  # so that no text reaches beyond the folder
+            file = _stem(wanted) + ".yaml"
+            if os.path.isfile(os.path.join(self.folder, file)):
+                return self._entry(file, self._text(file))
+        found = []
+        for file in self._files():
+            content = self._text(file)
+            if wanted in _folded(content):
+                entry = self._entry(file, content)
+                if wanted in map(_folded, entry.aliases):
+                    found.append(entry)
+        if len(found) > 1:
+            files = " and ".join(entry.file for entry in found)
+            raise FitcheckError(f"The name '{wanted}' is an alias in {files} of {_BUNDLED}.")
+        return found[0] if found else None
+
+    def nearest(self, text: str) -> str | None:
+        """The Hub id whose spelling, or whose alias's spelling, is closest to `text`, if any is.
+
+        Parses every file, so it is for error messages only.
+        """
+        import difflib
+
+        names = {_folded(name): e.hub_id for e in self.entries() for name in (e.hub_id, *e.aliases)}
+        close = difflib.get_close_matches(_folded(text), names, n=1, cutoff=0.75)
+        return names[close[0]] if close else None
+
+    def entries(self) -> Iterator[Entry]:
+        """Every entry, in the order of the file names."""
+        return (self._entry(file, self._text(file)) for file in self._files())
+
+    def _files(self) -> list[str]:
+        return sorted(file for file in os.listdir(self.folder) if file.endswith(".yaml"))
+
+    def _text(self, file: str) -> str:
+        try:
+            with open(os.path.join(self.folder, file), encoding="utf-8") as stream:
+                return stream.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise FitcheckError(f"{_BUNDLED}/{file} cannot be read: {error}.") from None
+
+    def _entry(self, file: str, text: str) -> Entry:
+        data = _parse(file, text)
+        hub_id, aliases = data.get("hub_id"), data.get("aliases", [])
+        parameters, config = data.get("parameters"), data.get("config")
+        count = parameters.get("value") if isinstance(parameters, dict) else None
+        if not isinstance(hub_id, str) or _stem(hub_id) + ".yaml" != file:
+            raise FitcheckError(f"{_BUNDLED}/{file}: hub_id does not match the file's name.")
+        if not isinstance(aliases, list) or not all(isinstance(name, str) for name in aliases):
+            raise FitcheckError(f"{_BUNDLED}/{file}: aliases must be a list of names.")
+        if not isinstance(count, int) or isinstance(count, bool) or count <= 0:
+            raise FitcheckError(f"{_BUNDLED}/{file}: parameters.value must be a positive integer.")
+        if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
+            raise FitcheckError(f"{_BUNDLED}/{file}: config must be a mapping.")
+        return Entry(file, hub_id, tuple(aliases), count, config)
+
+
+def _parse(file: str, text: str) -> dict[object, object]:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+    try:
+        data = loader.get_single_data()
+    except yaml.YAMLError as error:
+        raise FitcheckError(f"{_BUNDLED}/{file} is not valid YAML: {error}") from None
+    finally:
+        loader.dispose()
+    if not isinstance(data, dict):
+        raise FitcheckError(f"{_BUNDLED}/{file} must be a mapping.")
+    return data
+
+
+def _folded(text: str) -> str:
+    """A name as names are compared: lower case, spaces read as hyphens."""
+    return "-".join(text.lower().split())
+
+
+def _stem(hub_id: str) -> str:
+    """The file name of a Hub id; the Hub allows no "--" in a name, so this is unambiguous."""
+    return hub_id.lower().replace("/", "--")

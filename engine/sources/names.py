@@ -1,0 +1,76 @@
+"""What a model's name can look like, how names are shown, and the record every source returns."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+SourceKind = Literal["local", "catalogue", "hub"]
+
+# Organisation and repository, or a bare repository. The Hub's own rules are a little stricter;
+# what passes here and fails there is reported in the Hub library's words.
+_HUB_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,95})?")
+_HUB_ADDRESS = re.compile(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)")
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+WEIGHT_SUFFIXES = (
+    ".safetensors",
+    ".safetensors.index.json",
+    ".gguf",
+    ".bin",
+    ".bin.index.json",
+    ".pt",
+    ".pth",
+)
+
+
+@dataclass(frozen=True)
+class RawModel:
+    """A model as its source describes it, before any field is interpreted.
+
+    `config` is the parsed config.json, known only to be an object; `reported_params` is the exact
+    parameter count where the source states one; `source` is the line a person reads.
+    """
+
+    name: str
+    config: dict[str, object]
+    reported_params: int | None
+    source: str
+    source_kind: SourceKind
+
+
+def printable(text: str, longest: int = 200) -> str:
+    """`text` without characters that would move a terminal's cursor, and of bounded length."""
+    if len(text) > longest:
+        text = text[:longest] + "..."
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
+def quoted(text: str) -> str:
+    """`text` in single quotes, safe to print."""
+    return f"'{printable(text)}'"
+
+
+def is_hub_id(text: str) -> bool:
+    """True for `org/name` or a bare name made of the characters that the Hub allows."""
+    return _HUB_ID.fullmatch(text) is not None
+
+
+def id_in_address(text: str) -> str | None:
+    """The `org/name` in the address of a model's page on the Hub, or None."""
+    found = _HUB_ADDRESS.match(text)
+    return found.group(1) if found and is_hub_id(found.group(1)) else None
+
+
+def looks_like_path(text: str) -> bool:
+    """True for text that only a path is written like, whether or not such a file exists."""
+    return (
+        text.startswith(("./", "../", "/", "~"))
+        or text in (".", "..")
+        or "\\" in text
+        or _DRIVE.match(text) is not None
+        or text.lower().endswith((".json", *WEIGHT_SUFFIXES))
+    )

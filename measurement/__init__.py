@@ -1,0 +1,1 @@
+"""Measured rows, and how far the estimate is from them."""

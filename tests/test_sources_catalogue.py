@@ -1,0 +1,184 @@
+"""The bundled catalogue: names, precedence over the Hub, and damaged files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fitcheck.engine.errors import FitcheckError, InputProblem
+from fitcheck.engine.sources import Catalogue, catalogue as module, hub, load_model
+
+LLAMA = """\
+id: meta-llama--llama-3.1-8b
+title: Llama 3.1 8B
+hub_id: meta-llama/Llama-3.1-8B
+aliases: [llama-3.1-8b, meta-llama/Meta-Llama-3.1-8B]
+parameters: {value: 8030261248, evidence: [built]}
+config:
+  model_type: llama
+  hidden_size: 4096
+evidence:
+  built: {kind: derivation, where: a test, says: a fixture}
+"""
+GPT2 = """\
+id: gpt2
+title: GPT-2
+hub_id: gpt2
+aliases:
+  - openai-community/gpt2
+  - GPT 2 small
+parameters: {value: 124439808, evidence: [built]}
+config: {model_type: gpt2, n_embd: 768}
+"""
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Catalogue:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (folder / "meta-llama--llama-3.1-8b.yaml").write_text(LLAMA, encoding="utf-8")
+    (folder / "gpt2.yaml").write_text(GPT2, encoding="utf-8")
+    (folder / "README.md").write_text("llama-3.1-8b is no alias here", encoding="utf-8")
+    return Catalogue(str(folder))
+
+
+@pytest.fixture(autouse=True)
+def no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unexpected(*_: object) -> None:
+        raise AssertionError("the Hub was asked")
+
+    monkeypatch.setattr(hub, "fetch_config", unexpected)
+    monkeypatch.setattr(hub, "reported_params", unexpected)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "meta-llama/Llama-3.1-8B",
+        "META-LLAMA/llama-3.1-8b",
+        "meta-llama--llama-3.1-8b",
+        "Llama-3.1-8B",
+        "llama 3.1 8b",
+        "meta-llama/Meta-Llama-3.1-8B",
+        "  llama-3.1-8b ",
+    ],
+)
+@pytest.mark.parametrize("source", ["auto", "catalogue"])
+def test_names_of_one_model(catalogue: Catalogue, typed: str, source: str) -> None:
+    model = load_model(typed, source=source, catalogue=catalogue)  # type: ignore[arg-type]
+    assert model.name == "Llama-3.1-8B"
+    assert model.config == {"model_type": "llama", "hidden_size": 4096}
+    assert model.reported_params == 8030261248
+    assert model.source == "bundled catalogue (profiles/models/meta-llama--llama-3.1-8b.yaml)"
+    assert model.source_kind == "catalogue"
+
+
+@pytest.mark.parametrize("typed", ["gpt2", "GPT2", "openai-community/gpt2", "gpt-2 small"])
+def test_a_model_without_an_organisation(catalogue: Catalogue, typed: str) -> None:
+    assert load_model(typed, catalogue=catalogue).name == "gpt2"
+
+
+def test_the_check_sees_the_config(catalogue: Catalogue) -> None:
+    seen: list[object] = []
+    load_model("gpt2", catalogue=catalogue, check=seen.append)
+    assert seen == [{"model_type": "gpt2", "n_embd": 768}]
+
+
+def test_an_existing_path_comes_first(catalogue: Catalogue, tmp_path: Path) -> None:
+    folder = tmp_path / "gpt2"
+    folder.mkdir()
+    assert load_model("gpt2", catalogue=catalogue).source_kind == "catalogue"  # an output folder
+    (folder / "config.json").write_text(json.dumps({"local": 1}), encoding="utf-8")
+    assert load_model("gpt2", catalogue=catalogue).config == {"local": 1}
+    assert load_model("gpt2", source="catalogue", catalogue=catalogue).name == "gpt2"
+    assert load_model("./gpt2", catalogue=catalogue).source_kind == "local"
+
+
+@pytest.mark.parametrize("typed", ["qwen", "llama", "3.1", "built", "", "../gpt2", "x/../gpt2"])
+def test_text_in_a_file_is_not_a_name(catalogue: Catalogue, typed: str) -> None:
+    assert catalogue.find(typed) is None
+
+
+def test_unknown_names_suggest_the_nearest(catalogue: Catalogue) -> None:
+    with pytest.raises(InputProblem) as caught:
+        load_model("meta-llama/Llama-3.1-8B-it", source="catalogue", catalogue=catalogue)
+    assert str(caught.value) == (
+        "'meta-llama/Llama-3.1-8B-it' is not in the bundled catalogue. The nearest name in the "
+        "bundled catalogue is 'meta-llama/Llama-3.1-8B'; it needs no network."
+    )
+    with pytest.raises(InputProblem) as caught:
+        load_model("mistral", source="catalogue", catalogue=catalogue)
+    assert str(caught.value) == (
+        "'mistral' is not in the bundled catalogue. Give a Hub id or a path instead."
+    )
+
+
+def test_a_hub_id_opens_one_file(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    original = module._parse
+
+    def parse(file: str, text: str) -> dict[object, object]:
+        parsed.append(file)
+        return original(file, text)
+
+    monkeypatch.setattr(module, "_parse", parse)
+    catalogue.find("openai-community/gpt2")
+    assert parsed == ["gpt2.yaml"]  # an alias: the folder is searched, one file is parsed
+    monkeypatch.setattr(Catalogue, "_files", lambda self: pytest.fail("the folder was listed"))
+    catalogue.find("meta-llama/Llama-3.1-8B")
+    assert parsed == ["gpt2.yaml", "meta-llama--llama-3.1-8b.yaml"]
+
+
+def test_one_alias_in_two_files(catalogue: Catalogue) -> None:
+    copy = LLAMA.replace("meta-llama/Llama-3.1-8B", "other/Llama-3.1-8B")
+    Path(catalogue.folder, "other--llama-3.1-8b.yaml").write_text(copy, encoding="utf-8")
+    with pytest.raises(FitcheckError) as caught:
+        catalogue.find("Llama-3.1-8B")
+    assert str(caught.value) == (
+        "The name 'llama-3.1-8b' is an alias in meta-llama--llama-3.1-8b.yaml and "
+        "other--llama-3.1-8b.yaml of profiles/models."
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (GPT2, "a: [", "profiles/models/gpt2.yaml is not valid YAML"),
+        (GPT2, "- a", "profiles/models/gpt2.yaml must be a mapping"),
+        (GPT2, "!!python/object/apply:os.getcwd []", "is not valid YAML"),
+        (GPT2, "\ufeff\x00", "gpt2.yaml is not valid YAML"),
+        ("hub_id: gpt2", "hub_id: gpt3", "hub_id does not match the file's name"),
+        ("hub_id: gpt2", "", "hub_id does not match the file's name"),
+        ("- GPT 2 small", "- 2", "aliases must be a list of names"),
+        ("124439808", "124.5", "parameters.value must be a positive integer"),
+        ("124439808", "true", "parameters.value must be a positive integer"),
+        ("124439808", "-1", "parameters.value must be a positive integer"),
+        ("{model_type: gpt2, n_embd: 768}", "none", "config must be a mapping"),
+        ("n_embd: 768", "1: 768", "config must be a mapping"),
+    ],
+)
+def test_damaged_files(catalogue: Catalogue, old: str, new: str, reason: str) -> None:
+    path = Path(catalogue.folder, "gpt2.yaml")
+    path.write_text(GPT2.replace(old, new), encoding="utf-8")
+    with pytest.raises(FitcheckError, match=reason):
+        load_model("gpt2", catalogue=catalogue)
+
+
+def test_a_file_that_cannot_be_read(catalogue: Catalogue) -> None:
+    Path(catalogue.folder, "gpt2.yaml").write_bytes(b"\xff")
+    with pytest.raises(FitcheckError, match=r"profiles/models/gpt2.yaml cannot be read"):
+        load_model("gpt2", catalogue=catalogue)
+
+
+def test_the_bundled_catalogue_is_the_default(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "data_folder", lambda name: catalogue.folder)
+    assert load_model("llama-3.1-8b").source_kind == "catalogue"
+    assert [entry.hub_id for entry in Catalogue.bundled().entries()] == [
+        "gpt2",
+        "meta-llama/Llama-3.1-8B",
+    ]

@@ -17,6 +17,7 @@ from . import expression as ex
 
 Loop = Mapping[str, Any]
 Thunk = Callable[[Any, Loop], Any]  # (run, items bound to loop variables) -> value
+Row = tuple[Callable[[], Any], Callable[[], Any], Loop]  # value, condition, items bound so far
 NO_LOOP: Loop = {}
 
 
@@ -38,7 +39,7 @@ def divide(left: Any, right: Any) -> int | Fraction:
     """Exact quotient; an integer where it divides evenly."""
     if right == 0:
         raise EvaluationError("division by zero")
-    value = Fraction(left) / right
+    value: Fraction = Fraction(left) / right
     return value.numerator if value.denominator == 1 else value
 
 
@@ -46,7 +47,7 @@ def power_of_two_floor(value: Any) -> int:
     """The largest power of two that is at most `value` (which is at least 1)."""
     if value < 1:
         raise EvaluationError("power_of_two_floor needs a value of at least 1")
-    return 1 << (math.floor(value).bit_length() - 1)
+    return 1 << (int(math.floor(value)).bit_length() - 1)
 
 
 class Algebra:
@@ -94,9 +95,9 @@ class Algebra:
     def choice(self, test: Thunk, yes: Thunk, no: Thunk) -> Thunk:
         return lambda run, loop: yes(run, loop) if test(run, loop) else no(run, loop)
 
-    def fold(self, kind: str, rows: Iterator[tuple[Any, Any]]) -> Any:
-        """Combine (value, condition) pairs; `value` is called only where the condition holds."""
-        values = [value() for value, keep in rows if keep()]
+    def fold(self, node: ex.Fold, rows: Iterator[Row]) -> Any:
+        """Combine the rows of a list; a value is asked for only where its condition holds."""
+        values, kind = [value() for value, keep, _ in rows if keep()], node.kind
         if kind == "sum":
             return sum(values)
         if kind == "count":
@@ -167,8 +168,10 @@ def _fold(node: ex.Fold, algebra: Algebra, lookup: Lookup) -> Thunk:
         for item in items(run, loop):
             yield from bound(run, {**loop, var: item}, level + 1)
 
-    def rows(run: Any, loop: Loop) -> Iterator[tuple[Any, Any]]:
-        for inner in bound(run, loop, 0):
-            yield (lambda i=inner: body(run, i)), (lambda i=inner: keep(run, i) if keep else True)
+    def row(run: Any, inner: Loop) -> Row:
+        return (lambda: body(run, inner)), (lambda: keep is None or keep(run, inner)), inner
 
-    return lambda run, loop: algebra.fold(node.kind, rows(run, loop))
+    def rows(run: Any, loop: Loop) -> Iterator[Row]:
+        return (row(run, inner) for inner in bound(run, loop, 0))
+
+    return lambda run, loop: algebra.fold(node, rows(run, loop))

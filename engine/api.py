@@ -9,27 +9,37 @@ from typing import Any
 
 from .architecture import Model, refuse_unsupported, resolve
 from .cards import Card, custom_card, find_card
+from .errors import RuleFileError
+from .loading import load_rules, roots_of
 from .report import Prepared, Report, build_report
-from .rules import Rules, load_rules
+from .rules import Rules
 from .sources import load_model
 
 __all__ = ["Report", "estimate", "prepare", "rules_for"]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=1)
 def _bundled() -> Rules:
     return load_rules()
 
 
 def rules_for(folders: Sequence[str] = ()) -> Rules:
-    """The rules with overlay folders on top; the bundled ones are read once per process."""
-    if not folders:
-        return _bundled()
-    from .checks import check_rules
+    """
+    The rules with overlay folders on top.
 
-    rules = load_rules(folders)
-    check_rules(rules)
-    return rules
+    The bundled ones are read once per process and only checked in full where they cannot be read;
+    overlays are always checked. Raises `RuleFileError` with every problem.
+    """
+    if folders:
+        from .checks import checked_rules
+
+        return checked_rules(roots_of(folders))
+    try:
+        return _bundled()
+    except RuleFileError:
+        from .checks import check_roots
+
+        raise RuleFileError(check_roots()) from None
 
 
 def estimate(

@@ -61,6 +61,7 @@ def read_card(source: Source, units: Units, overlay: bool = False) -> Card:
         value, _ = reader.amount(("memory", name, "value"), entry["value"])
         amounts[name] = int(value)
         grounds[name] = tuple(proofs[e] for e in entry.get("evidence", ()) if e in proofs)
+    reader.finish()
     if amounts["usable"] > amounts["total"]:
         mark = source.mark(("memory", "usable"))
         raise RuleFileError(

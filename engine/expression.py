@@ -28,6 +28,8 @@ MAX_DEPTH = 30
 MAX_BRACKETS = 40
 MAX_EXPONENT = 4
 MAX_DIGITS = 24
+MAX_LOOPS = 4
+CHARACTERS = frozenset(map(chr, range(ord(" "), ord("~") + 1))) - {"#", "\\"} | {"\n"}
 
 FUNCTIONS = {
     "max": (2, 8),
@@ -194,6 +196,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
     ast.NotIn: "not in",
 }
 _NUMBER = re.compile(r"[0-9]+(_[0-9]{3})*(\.[0-9]+)?")
+_WORD = re.compile(r"""(["'])[\w .+-]{0,60}\1""")
 
 
 def parse(text: str) -> Node:
@@ -214,12 +217,12 @@ def parse(text: str) -> Node:
             f"{len(text):,} characters; an expression has at most {MAX_LENGTH:,}. "
             "Split it into quantities of their own.",
         )
-    strange = next((i for i, c in enumerate(text) if not (" " <= c <= "~" or c == "\n")), None)
+    strange = next((i for i, c in enumerate(text) if c not in CHARACTERS), None)
     if strange is not None:
         raise ExpressionError(
             "F202",
             "not-in-language",
-            f"The character {text[strange]!r} is not allowed; use plain ASCII.",
+            f"The character {text[strange]!r} is not allowed; use plain ASCII, without # and \\.",
             strange,
         )
     _check_brackets(text)
@@ -253,7 +256,7 @@ class _Reader:
     """Turns Python's nodes into ours and refuses the rest."""
 
     def __init__(self, text: str, lead: int) -> None:
-        self.text, self.lead, self.nodes = text, lead, 0
+        self.text, self.lead, self.nodes, self.loops = text, lead, 0, 0
 
     def refuse(
         self, node: ast.AST, message: str, code: str = "F202", name: str = "not-in-language"
@@ -316,7 +319,7 @@ class _Reader:
     def constant(self, node: ast.Constant, at: int) -> Node:
         written = self.source(node)
         if isinstance(node.value, str):
-            if re.fullmatch(r"[\w .+-]{0,60}", node.value):
+            if _WORD.fullmatch(written):
                 return Text(at, node.value)
             raise self.refuse(node, f"{written[:60]} is not a plain word.")
         if node.value is None or isinstance(node.value, bool):
@@ -327,6 +330,8 @@ class _Reader:
                 f"`{written[:40]}` is not a plain number; write digits with at "
                 f"most one decimal point ({MAX_DIGITS} characters at most).",
             )
+        if self.text[node.end_col_offset or 0 :][:1].isalpha():
+            raise self.refuse(node, f"Put a space after `{written}`.")
         exact = Fraction(written.replace("_", ""))
         return Number(at, exact.numerator if exact.denominator == 1 else exact, written)
 
@@ -347,6 +352,8 @@ class _Reader:
             raise self.refuse(
                 node.right, f"An exponent has to be a number from 0 to {MAX_EXPONENT}."
             )
+        if op == "**" and any(isinstance(n, Binary) and n.op == "**" for n in walk(left)):
+            raise self.refuse(node, "A power of a power: multiply the exponents out.")
         return Binary(at, op, left, right)
 
     def compare(self, node: ast.Compare, at: int, depth: int) -> Node:
@@ -386,6 +393,10 @@ class _Reader:
     def fold(self, kind: str, node: ast.GeneratorExp, at: int, depth: int) -> Node:
         loops: list[Loop] = []
         conditions: list[Node] = []
+        self.loops += len(node.generators)
+        if self.loops > MAX_LOOPS:
+            message = f"More than {MAX_LOOPS} loops; split it into quantities of their own."
+            raise self.refuse(node, message, "F209", "too-large")
         for part in node.generators:
             if not isinstance(part.target, ast.Name) or part.is_async:
                 raise self.refuse(part.target, "Write `for g in list`, with one name.")

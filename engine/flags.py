@@ -96,7 +96,8 @@ class FlagSet:
     def names(self) -> dict[str, str]:
         """Every keyword a caller may use (id, option spelling, JSON key) to the flag's id."""
         known: dict[str, str] = {}
-        for flag in (*self.flags.values(), *self.shorthands.values()):
+        declared: list[Flag | Shorthand] = [*self.flags.values(), *self.shorthands.values()]
+        for flag in declared:
             known[flag.id] = flag.id
             known.setdefault(flag.option.lstrip("-").replace("-", "_"), flag.id)
             if isinstance(flag, Flag) and flag.json:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from . import expression as ex
-from .errors import Mark, RuleFileError
+from .errors import Mark, Problem, RuleFileError
 from .units import ONE, Unit, UnitError, Units
 from .yaml_source import Path, Source
 
@@ -184,17 +184,30 @@ class FormulaReader:
     def __init__(self, source: Source, units: Units, overlay: bool = False) -> None:
         self.source, self.units, self.overlay = source, units, overlay
         self.data: dict[str, Any] = source.data
+        self.problems: list[Problem] = []
+
+    def note(self, code: str, name: str, path: Path, message: str, offset: int = 0) -> None:
+        """Remember a problem and go on, so that one run finds them all."""
+        mark = self.source.inside(path, offset)
+        self.problems.append(self.source.problem(code, name, mark, message))
 
     def fail(self, code: str, name: str, path: Path, message: str, offset: int = 0) -> NoReturn:
-        mark = self.source.inside(path, offset)
-        raise RuleFileError([self.source.problem(code, name, mark, message)])
+        """Give up on this file with everything found so far."""
+        self.note(code, name, path, message, offset)
+        raise RuleFileError(self.problems)
+
+    def finish(self) -> None:
+        """Raise what was noted."""
+        if self.problems:
+            raise RuleFileError(self.problems)
 
     def tree(self, path: Path, value: Any) -> ex.Node:
         text = str(value) if isinstance(value, (int, bool)) else value
         try:
             return ex.parse("true" if value is True else "false" if value is False else text)
         except ex.ExpressionError as error:
-            self.fail(error.code, error.name, path, error.message, error.offset)
+            self.note(error.code, error.name, path, error.message, error.offset)
+            return ex.Truth(0, True)
 
     def unit(self, path: Path, value: Any) -> Unit:
         if value in LOGICAL_UNITS:
@@ -202,21 +215,30 @@ class FormulaReader:
         try:
             return self.units.parse(value)
         except UnitError as error:
-            self.fail("F205", "unknown-unit", path, f"{error}.")
+            self.note("F205", "unknown-unit", path, f"{error}.")
+            return ONE
 
     def amount(self, path: Path, value: Any) -> tuple[Exact, Unit]:
         """A plain number, or a size such as `500 MiB`."""
         if isinstance(value, bool) or not isinstance(value, (int, Fraction, str)):
-            self.fail("F203", "not-a-number", path, f"`{value}` is not a number.")
+            self.note("F203", "not-a-number", path, f"`{value}` is not a number.")
+            return 0, ONE
         if isinstance(value, str):
             try:
                 return self.units.quantity(value)
             except UnitError as error:
-                self.fail("F703", "ambiguous-size", path, f"{error}.")
+                self.note("F703", "ambiguous-size", path, f"{error}.")
+                return 0, ONE
         return value, ONE
 
     def read(self) -> Formula:
-        """The whole file; raises `RuleFileError` at the first thing that cannot be read."""
+        """The whole file; raises `RuleFileError` with everything that cannot be read."""
+        formula = self.attempt()
+        self.finish()
+        return formula
+
+    def attempt(self) -> Formula:
+        """The file with stand-ins for what cannot be read; `problems` says what that was."""
         data = self.data
         search, band = data.get("search"), data.get("band")
         return Formula(
@@ -282,7 +304,7 @@ class FormulaReader:
         low = self.amount((*path, "low"), data["low"])[0] if "low" in data else value
         high = self.amount((*path, "high"), data["high"])[0] if "high" in data else value
         if not low <= value <= high:
-            self.fail(
+            self.note(
                 "F704", "bad-band", path, f"The band of `{name}` has to be low <= value <= high."
             )
         if "unit" in data:

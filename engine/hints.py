@@ -8,11 +8,15 @@ from typing import Any
 
 from . import expression as ex
 from .algebra import EXACT, NO_LOOP, compile_tree
+from .cards import Card, all_cards
 from .errors import FitcheckError, InputProblem, RuleFileError
+from .flags import Flag
 from .report import Prepared, find_caveats
 from .run import Run
 from .scope import Scope
 from .template import MIB
+
+Lever = Mapping[str, Any]  # one entry of `levers:` in the hints file
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,9 @@ class Hint:
     def text(self) -> str:
         """One unformatted line: `adamw -> adam8bit ......... saves 312 MiB`."""
         verb, sign = ("saves", "") if self.saved > 0 else ("costs", "+" if self.saved < 0 else "")
-        amount = f"{sign}{abs(self.saved) / MIB:,.0f} MiB"
+        size = abs(self.saved) / MIB
+        digits = 2 if 0 < size < 10 else 0  # so that a small change is not printed as none
+        amount = f"{sign}{size:,.{digits}f} MiB"
         dots = "." * max(3, 30 - len(self.label))
         note = f"   ({self.note})" if self.note else ""
         return f"{self.label} {dots} {verb} {amount:>12}{note}"
@@ -116,32 +122,90 @@ def propose(prepared: Prepared) -> Proposal | None:
     rules = prepared.rules
     if rules.hints is None:
         return None
-    run, fits = prepared.run_with(()), rules.hints.data["fits"]
-    if run.value(fits):
+    run, levers = prepared.run_with(()), rules.hints.data["levers"]
+    if _fits(run):
         return None
-    levers: Sequence[Mapping[str, Any]] = rules.hints.data["levers"]
     for lever in levers:
-        found = _pull(run, [lever], {}, fits)
-        if found is not None:
-            return found
-    return _pull(run, levers, {}, fits)
+        alone = _pull(run, [lever])
+        if alone is not None:
+            return _proposal(run, *alone)
+    found = _pull(run, levers)
+    if found is None:
+        return None
+    for lever in reversed(found[1]):  # some were pulled in vain; the dearest goes first
+        fewer = _pull(run, [other for other in found[1] if other is not lever])
+        found = fewer or found
+    return _proposal(run, *found)
 
 
-def _pull(
-    run: Run, levers: Sequence[Mapping[str, Any]], changes: dict[str, Any], fits: str
-) -> Proposal | None:
-    says: list[str] = []
-    price = run.rules.hints.data["price"] if run.rules.hints else ""
-    for lever in levers:
-        if not _evaluate(run, str(lever["when"])):
+def _fits(run: Run) -> bool:
+    assert run.rules.hints is not None
+    return bool(run.value(run.rules.hints.data["fits"]))
+
+
+def _pull(run: Run, levers: Sequence[Lever]) -> tuple[Run, list[Lever]] | None:
+    """The first run that fits while levers are added in order, with the levers it took.
+
+    After each one those that were passed over get another chance: a lever may only apply, or only
+    suffice, once a later one has made room.
+    """
+    used: list[Lever] = []
+    for position, lever in enumerate(levers):
+        after = _apply(run, lever)
+        if after is None:
             continue
-        change = _values(run, lever["change"])
-        try:
-            run = _changed(run, change)
-        except FitcheckError:
-            continue
-        changes.update(change)
-        says.append(str(lever["says"]))
-        if run.value(fits):
-            return Proposal(changes, tuple(says), run.value(price), run.facts.settings.values)
+        run = after
+        used.append(lever)
+        if _fits(run):
+            return run, used
+        for earlier in levers[:position]:
+            again = None if earlier in used else _apply(run, earlier)
+            if again is not None and _fits(again):
+                return again, [*used, earlier]
     return None
+
+
+def _apply(run: Run, lever: Lever) -> Run | None:
+    """The run after one lever; None where it does not apply or the result is not modelled."""
+    if not _evaluate(run, str(lever["when"])):
+        return None
+    try:
+        return _changed(run, _values(run, lever["change"]))
+    except FitcheckError:
+        return None
+
+
+def _proposal(start: Run, end: Run, levers: Sequence[Lever]) -> Proposal:
+    assert end.rules.hints is not None
+    before, after = start.facts.settings.values, end.facts.settings.values
+    changes = {name: value for name, value in after.items() if value != before[name]}
+    says = tuple(dict.fromkeys(str(lever["says"]) for lever in levers))
+    return Proposal(changes, says, end.value(end.rules.hints.data["price"]), after)
+
+
+def smallest_card(prepared: Prepared) -> Card | None:
+    """The card with the least usable memory on which the run would fit; drafts do not count."""
+    rules = prepared.rules
+    if rules.hints is None:
+        return None
+    cards = [c for c in all_cards(rules.folders("gpus"), rules.units) if c.status == "stable"]
+    for card in sorted(cards, key=lambda c: (c.usable, len(c.id), c.id)):
+        if _fits(Prepared(rules, prepared.settings, card, prepared.model).run_with(())):
+            return card
+    return None
+
+
+def opposite(option: str) -> str:
+    """The option that undoes a switch: `--no-lora` for `--lora` and the other way round."""
+    name = option.removeprefix("--")
+    return f"--{name.removeprefix('no-')}" if name.startswith("no-") else f"--no-{name}"
+
+
+def spelled(flag: Flag, value: Any) -> tuple[str, ...]:
+    """The words that set a flag on the command line: `("--batch-size", "2")`."""
+    if flag.kind == "switch":
+        return (flag.option if value is not flag.inverse else opposite(flag.option),)
+    if isinstance(value, tuple):
+        preset = next((name for name, words in flag.presets.items() if words == value), None)
+        value = preset or ",".join(value)
+    return (flag.option, str(value))

@@ -1,4 +1,4 @@
-"""Profile files (overhead, reserve, ...): a key, the values it gives, and which one matches best."""
+"""Profile files (overhead, reserve, ...): a key, the values it gives, and the best match."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def read_profile(kind: str, source: Source, units: Units, overlay: bool = False)
             )
         else:
             values[name] = reader.constant(path, name, entry)
-    return Profile(
+    profile = Profile(
         kind,
         str(data["id"]),
         str(data["title"]),
@@ -88,6 +88,8 @@ def read_profile(kind: str, source: Source, units: Units, overlay: bool = False)
         source,
         overlay,
     )
+    reader.finish()
+    return profile
 
 
 def matches(wanted: Any, found: Any) -> bool:
@@ -143,8 +145,8 @@ def _tie(first: Profile, second: Profile) -> NoReturn:
                 "F305",
                 "profile-tie",
                 first.source.key_mark(("matches",)),
-                f"`{first.id}` and `{second.id}` ({second.mark.path}) both match this run and neither has all "
-                "the keys of the other. Add a key to one of them.",
+                f"`{first.id}` and `{second.id}` ({second.mark.path}) both match this run and neither "
+                "has all the keys of the other. Add a key to one of them.",
             )
         ]
     )

@@ -32,7 +32,7 @@ class Prepared:
     model: Model
 
     def unsettled(self) -> tuple[str, ...]:
-        """What keeps this run from being called safe: drafts, overlays, an unverified architecture."""
+        """What keeps a run from being called safe: drafts, overlays, unverified architectures."""
         rules = self.rules
         found = [f"changed rules in {folder}" for folder in rules.overlays]
         if self.card.status != "stable":
@@ -102,8 +102,8 @@ class Report(Mapping[str, Any]):
     One estimate.
 
     As a mapping it holds every computed quantity by its id, exactly (bytes are integers):
-    `report["total"]`; the same ids are attributes. `components` are the lines of the table, `phases`
-    the bytes that are live in each phase.
+    `report["total"]`; the same ids are attributes. `components` are the lines of the table,
+    `phases` the bytes that are live in each phase.
     """
 
     prepared: Prepared = field(repr=False)

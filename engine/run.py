@@ -221,5 +221,5 @@ def rounded(value: Any, band: int = VALUE) -> int:
     if isinstance(value, int):
         return value
     if band == HIGH:
-        return math.ceil(value)
-    return math.floor(value + Fraction(1, 2))
+        return int(math.ceil(value))
+    return int(math.floor(value + Fraction(1, 2)))

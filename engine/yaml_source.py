@@ -209,7 +209,7 @@ def parse(path: str, text: str) -> Source:
     try:
         data = builder.run()
     except yaml.MarkedYAMLError as error:
-        at = error.problem_mark or error.context_mark
+        at: Any = error.problem_mark or error.context_mark
         mark = Mark(path, at.line + 1, at.column + 1) if at else Mark(path, 1, 1)
         builder.fail("F100", "not-yaml", mark, f"Not readable as YAML: {error.problem}.")
         raise RuleFileError(builder.problems) from None

@@ -1,0 +1,83 @@
+"""Everything that is checked about rule files, all problems of all files in one run."""
+
+from __future__ import annotations
+
+from ..errors import Problem, RuleFileError
+from ..loading import SPECIAL, Loader, Roots, misnamed, roots_of
+from ..rules import Rules
+from .claims import check_claims
+from .cross_checks import CROSS_CHECKS
+from .formula_checks import FORMULA_CHECKS
+from .shape import check_shape
+
+__all__ = ["check_roots", "checked_rules"]
+
+KINDS = {
+    "profiles/overhead": "profile",
+    "profiles/reserve": "profile",
+    "profiles/statuses": "status",
+    "profiles/architectures": "architecture",
+    "profiles/models": "model",
+    "gpus": "card",
+}
+NEED_NAMES = ("check_units", "check_unused", "check_cases", "check_examples")
+
+
+def check_shapes(loader: Loader) -> list[Problem]:
+    """The shape of every file of every root."""
+    problems: list[Problem] = []
+    for stem, source, _ in loader.sources("formulas"):
+        kind = "formula" if stem not in SPECIAL else stem if stem == "flags" else None
+        if kind:
+            problems += check_shape(source, kind)
+    for folder, kind in KINDS.items():
+        for stem, source, _ in loader.sources(folder):
+            problems += check_shape(source, kind)
+            if str(source.data.get("id")) != stem:
+                problems.append(misnamed(source, stem, source.data.get("id")))
+    return problems
+
+
+def check_meaning(rules: Rules) -> list[Problem]:
+    """What is wrong with rules that could be read: first file by file, then across files."""
+    problems: list[Problem] = []
+    for formula in rules.formulas.values():
+        found: list[Problem] = []
+        for check in FORMULA_CHECKS:
+            unbound = any(p.code in ("F201", "F210") for p in found)
+            if check.__name__ in NEED_NAMES and (unbound or formula.id in rules.broken):
+                continue  # these need every name to be bound and every expression to be read
+            found += check(rules, formula)
+        if not found and formula.id not in rules.broken:
+            found += check_claims(rules, formula)
+        problems += found
+    for cross in CROSS_CHECKS:
+        problems += cross(rules)
+    return problems
+
+
+def check_all(loader: Loader) -> tuple[Rules | None, tuple[Problem, ...]]:
+    """The rules as far as they can be read, and every problem."""
+    problems = check_shapes(loader)
+    rules = loader.collect()
+    shaped = {p.mark.path for p in problems}
+    # a file of the wrong shape is reported once, by its schema
+    problems += [
+        p for p in loader.problems if p.code not in ("F107", "F108") or p.mark.path not in shaped
+    ]
+    if rules is not None:
+        problems += check_meaning(rules)
+    return rules, tuple(sorted(set(problems), key=lambda p: (p.mark, p.code, p.message)))
+
+
+def check_roots(roots: Roots | None = None) -> tuple[Problem, ...]:
+    """Every problem of the files under these roots (default: the bundled ones)."""
+    return check_all(Loader(roots if roots is not None else roots_of()))[1]
+
+
+def checked_rules(roots: Roots) -> Rules:
+    """The rules under these roots; raises `RuleFileError` with every problem of every file."""
+    rules, problems = check_all(Loader(roots))
+    if problems or rules is None:
+        raise RuleFileError(problems)
+    return rules

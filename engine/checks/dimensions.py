@@ -1,0 +1,88 @@
+"""Units of expressions: sums and comparisons need one unit, the result has to be the declared one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .. import expression as ex
+from ..printer import TEXT, Printer
+from ..units import ONE, Unit, multiply
+
+TRUTH = Unit((("(truth)", 1),), "truth")
+TEXT_UNIT = Unit((("(text)", 1),), "text")
+ANY: Unit | None = None  # a bare 0, which fits everywhere
+
+UnitOf = Callable[[str], Unit | None]
+
+
+class Mismatch(Exception):
+    """Two units that cannot be added or compared."""
+
+    def __init__(self, message: str, at: int) -> None:
+        super().__init__(message)
+        self.message, self.at = message, at
+
+
+def unit_of(node: ex.Node, names: UnitOf) -> Unit | None:
+    """The unit of an expression; raises `Mismatch`."""
+    if isinstance(node, ex.Number):
+        return ANY if node.value == 0 else ONE
+    if isinstance(node, ex.Text):
+        return TEXT_UNIT
+    if isinstance(node, (ex.Truth, ex.Not, ex.Logic, ex.Compare)):
+        for part in ex.children(node) if not isinstance(node, ex.Compare) else ():
+            unit_of(part, names)
+        if isinstance(node, ex.Compare) and node.op not in ("in", "not in"):
+            same(unit_of(node.left, names), unit_of(node.right, names), node.left, node.right)
+        return TRUTH
+    if isinstance(node, (ex.Name, ex.Item)):
+        return names(node.id)
+    if isinstance(node, ex.Negative):
+        return unit_of(node.value, names)
+    if isinstance(node, ex.Binary):
+        return _binary(node, names)
+    if isinstance(node, ex.Choice):
+        unit_of(node.test, names)
+        return same(unit_of(node.yes, names), unit_of(node.no, names), node.yes, node.no)
+    if isinstance(node, ex.Call):
+        result = unit_of(node.args[0], names)
+        for other in node.args[1:]:
+            result = same(result, unit_of(other, names), node.args[0], other)
+        return result
+    if isinstance(node, ex.Fold):
+        if node.condition is not None:
+            unit_of(node.condition, names)
+        body = unit_of(node.body, names)
+        return ONE if node.kind == "count" else TRUTH if node.kind == "any" else body
+    return TEXT_UNIT
+
+
+def _binary(node: ex.Binary, names: UnitOf) -> Unit | None:
+    left, right = unit_of(node.left, names), unit_of(node.right, names)
+    if node.op in "+-":
+        return same(left, right, node.left, node.right)
+    if node.op == "**":
+        assert isinstance(node.right, ex.Number)
+        result = ONE
+        for _ in range(int(node.right.value)):
+            result = multiply(result, left or ONE)
+        return result
+    if left is None:
+        return ANY
+    return multiply(left, right or ONE, 1 if node.op == "*" else -1)
+
+
+def same(
+    left: Unit | None, right: Unit | None, left_node: ex.Node, right_node: ex.Node
+) -> Unit | None:
+    """The common unit of two operands."""
+    if left is None or right is None:
+        return right if left is None else left
+    if left.same(right):
+        return left
+    show = Printer(TEXT).show
+    raise Mismatch(
+        f"`{show(left_node)}` is in {left}, `{show(right_node)}` is in {right}; a sum or a comparison "
+        "needs one unit.",
+        right_node.at,
+    )

@@ -1,0 +1,241 @@
+"""Reading rule folders: the bundled one, and overlays whose files replace by id or add."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from .architecture import Architecture
+from .errors import FitcheckError, InputProblem, Mark, Problem, RuleFileError
+from .flags import read_flags
+from .formula import Formula, FormulaReader
+from .paths import data_folder
+from .profile import Profile, read_profile
+from .rules import Rules, Status
+from .units import Units
+from .yaml_source import Source, read
+
+T = TypeVar("T")
+Roots = Sequence[tuple[str, bool]]  # (folder, is an overlay), in order of precedence
+
+SPECIAL = ("flags", "units", "phases", "hints")  # files of formulas/ that are no formula
+PROFILE_KINDS = ("overhead", "reserve")
+
+
+def bundled_root() -> str:
+    """The folder that holds formulas/, gpus/ and profiles/."""
+    return os.path.dirname(data_folder("formulas"))
+
+
+def roots_of(overlays: Sequence[str] = ()) -> Roots:
+    """The bundled folder and the overlays; raises `InputProblem` where one does not exist."""
+    roots = [(bundled_root(), False)]
+    for folder in overlays:
+        if not os.path.isdir(folder):
+            raise InputProblem(f"--rules {folder}: there is no such folder.", flag="rules")
+        roots.append((folder, True))
+        if not any(files_of([(folder, True)], place) for place in FOLDERS):
+            raise InputProblem(
+                f"--rules {folder}: no rule file in it. Put formula files there, or folders formulas/, "
+                "gpus/, profiles/ as in the project.",
+                flag="rules",
+            )
+    return roots
+
+
+FOLDERS = (
+    "formulas",
+    *(f"profiles/{kind}" for kind in PROFILE_KINDS),
+    "profiles/statuses",
+    "profiles/architectures",
+    "profiles/models",
+    "gpus",
+)
+
+
+def files_of(roots: Roots, folder: str) -> dict[str, tuple[str, str, bool]]:
+    """Stem to (path, name in messages, from an overlay); a later root replaces by stem."""
+    found: dict[str, tuple[str, str, bool]] = {}
+    for root, overlay in roots:
+        places = [os.path.join(root, folder)]
+        if overlay and folder == "formulas":
+            places.append(root)  # a flat folder of formula files
+        for place in places:
+            if not os.path.isdir(place):
+                continue
+            for name in sorted(os.listdir(place)):
+                path = os.path.join(place, name)
+                if name.endswith((".yaml", ".yml")) and os.path.isfile(path):
+                    said = path if overlay else f"{folder}/{name}"
+                    found[name.rsplit(".", 1)[0]] = (path, said, overlay)
+    return found
+
+
+class Loader:
+    """Reads the files of all roots and collects every problem before it gives up."""
+
+    def __init__(self, roots: Roots) -> None:
+        self.roots = roots
+        self.problems: list[Problem] = []
+        self._read: dict[str, list[tuple[str, Source, bool]]] = {}
+
+    def sources(self, folder: str) -> list[tuple[str, Source, bool]]:
+        """(stem, parsed file, from an overlay) of a folder, each file read once."""
+        if folder not in self._read:
+            self._read[folder] = []
+            for stem, (path, said, overlay) in files_of(self.roots, folder).items():
+                source = self.guarded(Mark(said, 1, 1), partial(_mapping, path, said))
+                if source is not None:
+                    self._read[folder].append((stem, source, overlay))
+        return self._read[folder]
+
+    def guarded(self, mark: Mark, make: Callable[[], T], text: str = "") -> T | None:
+        """The result of `make()`, or None after noting what is wrong with the file."""
+        try:
+            return make()
+        except RuleFileError as error:
+            self.problems += error.problems
+        except KeyError as error:
+            message = f"`{error.args[0]}` is missing in this file."
+            self.problems.append(Problem("F107", "missing-key", mark, message, text))
+        except (TypeError, ValueError, AttributeError, IndexError) as error:
+            message = f"The file does not have the expected shape ({error})."
+            self.problems.append(Problem("F108", "bad-value", mark, message, text))
+        return None
+
+    def parsed(self, source: Source, make: Callable[[], T]) -> T | None:
+        """`guarded` for a file that was read."""
+        return self.guarded(source.mark(), make, source.text)
+
+    def load(self) -> Rules:
+        """The rules; raises `RuleFileError` with every problem of reading them."""
+        rules = self.collect()
+        if self.problems or rules is None:
+            raise RuleFileError(self.problems)
+        return rules
+
+    def collect(self) -> Rules | None:
+        """What can be read of the rules; None where flags or units cannot."""
+        sources = {stem: (source, overlay) for stem, source, overlay in self.sources("formulas")}
+        if self.problems and not all(name in sources for name in SPECIAL[:3]):
+            return None
+        for name in SPECIAL[:3]:
+            if name not in sources:
+                raise FitcheckError(
+                    f"formulas/{name}.yaml is missing; rules cannot be read without it."
+                )
+        units = self.parsed(sources["units"][0], lambda: read_units(sources["units"][0]))
+        if units is None:
+            return None
+        flags = self.parsed(sources["flags"][0], lambda: read_flags(sources["flags"][0], units))
+        phases = self.parsed(
+            sources["phases"][0], lambda: dict(sources["phases"][0].data["phases"])
+        )
+        if flags is None or phases is None:
+            return None
+        formulas: dict[str, Formula] = {}
+        broken = {stem for stem in files_of(self.roots, "formulas") if stem not in sources}
+        for stem, (source, overlay) in sources.items():
+            if stem in SPECIAL:
+                continue
+            reader = FormulaReader(source, units, overlay)
+            formula = self.parsed(source, reader.attempt)
+            self.problems += reader.problems
+            if formula is None or reader.problems:
+                broken.add(stem)
+            if formula is None:
+                continue
+            formulas[formula.id] = formula
+            if formula.id != stem:
+                self.problems.append(misnamed(source, stem, formula.id))
+        return Rules(
+            self.roots,
+            units,
+            flags,
+            phases,
+            sources["hints"][0] if "hints" in sources else None,
+            formulas,
+            {kind: self.profiles(kind, units) for kind in PROFILE_KINDS},
+            self.statuses(units),
+            [
+                Architecture(
+                    stem, str(source.data.get("status", "draft")), source.data, source, overlay
+                )
+                for stem, source, overlay in self.sources("profiles/architectures")
+            ],
+            frozenset(broken),
+        )
+
+    def profiles(self, kind: str, units: Units) -> list[Profile]:
+        found = [
+            self.parsed(source, partial(read_profile, kind, source, units, overlay))
+            for _, source, overlay in self.sources(f"profiles/{kind}")
+        ]
+        return [p for p in found if p is not None]
+
+    def statuses(self, units: Units) -> list[Status]:
+        found = [
+            self.parsed(source, partial(read_status, source, units, overlay))
+            for _, source, overlay in self.sources("profiles/statuses")
+        ]
+        return [s for s in found if s is not None]
+
+
+def misnamed(source: Source, stem: str, name: Any) -> Problem:
+    """F103: the id of a file is the stem of its name."""
+    message = f"The file is called {stem} and its id is {name}. Rename one of them."
+    return source.problem("F103", "name-mismatch", source.mark(("id",)), message)
+
+
+def _mapping(path: str, said: str) -> Source:
+    source = read(path, said)
+    if not isinstance(source.data, dict):
+        message = "A rule file holds `key: value` lines."
+        raise RuleFileError([source.problem("F108", "bad-value", source.mark(), message)])
+    return source
+
+
+def read_units(source: Source) -> Units:
+    """Read `units.yaml`."""
+    data = source.data
+    sizes = {n: (s["factor"], s["dimension"]) for n, s in data["sizes"].items()}
+    return Units(frozenset(data["dimensions"]), frozenset(data["labels"]), sizes)
+
+
+def read_status(source: Source, units: Units, overlay: bool) -> Status:
+    """Read one file of `profiles/statuses/`."""
+    data = source.data
+    reader = FormulaReader(source, units, overlay)
+    because = tuple(
+        (reader.tree(("because", i, "when"), b["when"]), str(b["says"]))
+        for i, b in enumerate(data.get("because", ()))
+    )
+    when = reader.tree(("when",), data["when"])
+    reader.finish()
+    names = FormulaReader(source, units, overlay).read()  # the names its conditions may use
+    return Status(
+        str(data["id"]),
+        str(data["title"]),
+        data["exit_code"],
+        bool(data["safe"]),
+        str(data.get("style", "")),
+        when,
+        because,
+        names,
+    )
+
+
+def load_rules(overlays: Sequence[str] = ()) -> Rules:
+    """
+    The bundled rules with overlay folders on top, later ones winning.
+
+    Raises
+    ------
+    InputProblem
+        An overlay folder does not exist or holds no rule file.
+    RuleFileError
+        Rule files are wrong; every problem found is listed.
+    """
+    return Loader(roots_of(overlays)).load()

@@ -1,4 +1,4 @@
-"""One tree, several evaluators: an algebra says what the operators mean, `compile_tree` does the rest.
+"""One tree, several evaluators: an algebra gives the operators, `compile_tree` does the rest.
 
 `EXACT` computes with integers and fractions and evaluates only the branch that is taken;
 `vectorized.py` supplies the NumPy algebra and `symbolic.py` the sympy one. Compiling makes nested
@@ -43,11 +43,19 @@ def divide(left: Any, right: Any) -> int | Fraction:
     return value.numerator if value.denominator == 1 else value
 
 
+def modulo(left: Any, right: Any) -> Any:
+    """Remainder with the sign of the divisor."""
+    if right == 0:
+        raise EvaluationError("division by zero")
+    return left % right
+
+
 def power_of_two_floor(value: Any) -> int:
     """The largest power of two that is at most `value` (which is at least 1)."""
     if value < 1:
         raise EvaluationError("power_of_two_floor needs a value of at least 1")
-    return 1 << (int(math.floor(value)).bit_length() - 1)
+    whole: int = math.floor(value)
+    return 1 << (whole.bit_length() - 1)
 
 
 class Algebra:
@@ -58,6 +66,7 @@ class Algebra:
         "-": operator.sub,
         "*": operator.mul,
         "/": divide,
+        "%": modulo,
         "**": operator.pow,
     }
     compare: Mapping[str, Callable[[Any, Any], Any]] = {

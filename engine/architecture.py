@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from . import expression as ex
-from .algebra import EXACT, NO_LOOP, EvaluationError, compile_tree
+from .algebra import EXACT, NO_LOOP, EvaluationError, Thunk, compile_tree
 from .errors import InputProblem, Refusal, RuleFileError
 from .flags import fill
 from .scope import Scope
@@ -26,8 +26,9 @@ class Model:
     """
     A canonical model.
 
-    `fields` are scalars (hidden_size, ...), `lists` holds `layer_groups`: equal layers with a count,
-    their dims and their linear modules. `origin` says which config key or rule each field came from.
+    `fields` are scalars (hidden_size, ...), `lists` holds `layer_groups`: equal layers with a
+    count, their dims and their linear modules. `origin` says which config key or rule each field
+    came from.
     """
 
     name: str
@@ -54,25 +55,18 @@ class Architecture:
 
     def claims(self, config: Mapping[str, Any]) -> int | None:
         """How many conditions of `matches` the config meets, None if one fails."""
-        met = 0
-        for key, wanted in self.data.get("matches", {}).items():
-            if key == "model_type":
-                if config.get("model_type") not in wanted:
-                    return None
-            elif key == "any_key":
-                if not any(config.get(k) is not None for k in wanted):
-                    return None
-            elif key == "all_keys":
-                if not all(config.get(k) is not None for k in wanted):
-                    return None
-            elif key == "no_key":
-                if any(config.get(k) is not None for k in wanted):
-                    return None
-            elif key == "equals":
-                if not all(config.get(k) == v for k, v in wanted.items()):
-                    return None
-            met += 1
-        return met
+        present = {k for k, v in config.items() if v is not None}
+        tests: Mapping[str, Callable[[Any], bool]] = {
+            "model_type": lambda wanted: config.get("model_type") in wanted,
+            "any_key": lambda wanted: bool(present.intersection(wanted)),
+            "all_keys": lambda wanted: present.issuperset(wanted),
+            "no_key": lambda wanted: present.isdisjoint(wanted),
+            "equals": lambda wanted: all(config.get(k) == v for k, v in wanted.items()),
+        }
+        conditions = self.data.get("matches", {})
+        if all(tests[key](wanted) for key, wanted in conditions.items()):
+            return len(conditions)
+        return None
 
     def refusal(self, name: str, config: Mapping[str, Any]) -> str | None:
         """The sentence with which this file refuses the config, if it does."""
@@ -152,6 +146,7 @@ class _Resolver:
         )
         self.origin: dict[str, str] = {}
         self.warnings: list[str] = []
+        self.compiled: dict[Any, Thunk] = {}
 
     def flag(self, name: str) -> Any:
         return self.values[name]
@@ -160,9 +155,11 @@ class _Resolver:
         """An expression over the fields resolved so far."""
         source = self.architecture.source
         try:
-            tree = ex.parse(str(text) if isinstance(text, int) else text)
-            scope = Scope({}, {}, {}, self.values, {})
-            return compile_tree(tree, EXACT, scope.inside(tree))(self, NO_LOOP)
+            if text not in self.compiled:
+                tree = ex.parse(str(text) if isinstance(text, int) else text)
+                scope = _FieldScope({}, {}, {}, self.values, {})
+                self.compiled[text] = compile_tree(tree, EXACT, scope.inside(tree))
+            return self.compiled[text](self, NO_LOOP)
         except ex.ExpressionError as error:
             raise RuleFileError(
                 [
@@ -185,7 +182,7 @@ class _Resolver:
         verified = kind in data.get("verified", ())
         if not verified:
             self.warnings.append(fill(data["unverified"]["says"], {"model_type": kind or "(none)"}))
-        groups = [self.group(i, g) for i, g in enumerate(data["layer_groups"])]
+        groups = [g for i, s in enumerate(data["layer_groups"]) for g in self.groups(i, s)]
         fields = {n: self.values[n] for n in data["fields"]}
         return Model(
             self.name,
@@ -230,6 +227,11 @@ class _Resolver:
     def check(self, key: str, spec: Mapping[str, Any], value: Any) -> Any:
         """The value of a config key, of the right type and in range, or `InputProblem`."""
         place = f"config.json field '{key}'"
+        if spec["type"] in ("text", "list"):
+            wanted: type = str if spec["type"] == "text" else list
+            if not isinstance(value, wanted):
+                raise InputProblem(f"{place} is {shown(value)}; it has to be {spec['type']}.")
+            return tuple(value) if isinstance(value, list) else value
         if spec["type"] == "boolean":
             if not isinstance(value, bool):
                 raise InputProblem(
@@ -249,19 +251,51 @@ class _Resolver:
             )
         return value
 
-    def group(self, index: int, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    def groups(self, index: int, spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The layer groups of one entry: one with a count, or the distinct layers of `each`."""
         path: Path = ("layer_groups", index)
-        group = {n: self.evaluate(t, (*path, "fields", n)) for n, t in spec["fields"].items()}
-        group["count"] = self.evaluate(spec["count"], (*path, "count"))
-        group["modules"] = [
+        count = self.evaluate(spec["count"], (*path, "count"))
+        each = spec.get("each")
+        if each is None:
+            return [{**self.layer(spec, path), "count": count}]
+        found: list[dict[str, Any]] = []
+        for position in range(count):
+            self.values[each] = position
+            layer = self.layer(spec, path)
+            same = next((g for g in found if {**g, "count": 0} == {**layer, "count": 0}), None)
+            if same is None:
+                found.append({**layer, "count": 1})
+            else:
+                same["count"] += 1
+        del self.values[each]
+        return list(found)
+
+    def layer(self, spec: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        """One layer: its fields in order, each of which the next may read, and its modules."""
+        outer = dict(self.values)
+        layer: dict[str, Any] = {}
+        for name, text in spec["fields"].items():
+            layer[name] = self.values[name] = self.evaluate(text, (*path, "fields", name))
+        layer["modules"] = [
             {
                 "name": m["name"],
                 "d_in": self.evaluate(m["d_in"], (*path, "modules", i, "d_in")),
                 "d_out": self.evaluate(m["d_out"], (*path, "modules", i, "d_out")),
             }
             for i, m in enumerate(spec["modules"])
+            if "when" not in m or self.evaluate(m["when"], (*path, "modules", i, "when"))
         ]
-        return group
+        self.values = outer
+        return layer
+
+
+class _FieldScope(Scope):
+    """Fields by name, and `pattern[i]`: the item of a list field at a position."""
+
+    def item(self, node: ex.Item) -> Thunk:
+        if node.id in self.flags and node.var in self.flags:
+            return lambda run, loop: run.flag(node.id)[run.flag(node.var)]
+        return super().item(node)
 
 
 def shown(value: Any) -> str:

@@ -333,7 +333,7 @@ class _Deriver:
         return f"flag {option}" if origin == option else f"set by {origin}"
 
     def origin(self, symbol: Symbol) -> str:
-        record, _, rest = symbol.source.partition(".")
+        record = symbol.source.partition(".")[0]
         prepared = self.report.prepared
         model = prepared.model
         if record == "flags":

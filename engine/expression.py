@@ -1,4 +1,4 @@
-"""The formula language: text to one small tree, through a whitelist over Python's expression grammar.
+"""The formula language: text to one small tree, by a whitelist over Python's expression grammar.
 
 The text is never executed. Python's parser reads it, every node class that is not listed here is
 refused, and the result is a tree of the frozen classes below, from which the exact evaluator, the
@@ -7,7 +7,7 @@ NumPy evaluator and the sympy object are made (`algebra.py`, `symbolic.py`).
 Grammar::
 
     names, exact numbers (12, 7.4), quoted words, true, false
-    + - * /   ** with an exponent 0..4   unary -
+    + - * / %   ** with an exponent 0..4   unary -
     == != < <= > >= in, not in           and or not          a if c else b
     max min ceil floor power_of_two_floor                    [a, b]
     sum max min count any list (body for g in layer_groups for m in g.modules if condition)
@@ -42,7 +42,7 @@ SPELLINGS = {"Max": "max", "Min": "min", "ceiling": "ceil"}
 FOLDS = ("sum", "max", "min", "count", "any", "list")
 WORDS = {"true": True, "false": False}
 LANGUAGE = (
-    "names, numbers, + - * / **, comparisons, and or not, a if c else b, max, min, ceil, floor, "
+    "names, numbers, + - * / % **, comparisons, and or not, a if c else b, max, min, ceil, floor, "
     "power_of_two_floor, and sum, max, min, count, any over a list"
 )
 RESERVED = frozenset(
@@ -119,7 +119,7 @@ class Item(Node):
 
 @dataclass(frozen=True)
 class Binary(Node):
-    op: str  # + - * / **
+    op: str  # + - * / % **
     left: Node
     right: Node
 
@@ -183,6 +183,7 @@ _BINARY: dict[type[ast.operator], str] = {
     ast.Sub: "-",
     ast.Mult: "*",
     ast.Div: "/",
+    ast.Mod: "%",
     ast.Pow: "**",
 }
 _COMPARE: dict[type[ast.cmpop], str] = {

@@ -11,12 +11,13 @@ from .algebra import EXACT, NO_LOOP, compile_tree
 from .errors import InputProblem, RuleFileError
 from .scope import Scope, suggest
 from .units import Unit, Units
+from .versions import Version, is_version
 from .yaml_source import Source
 
 
 @dataclass(frozen=True)
 class Flag:
-    """One declared flag; `kind` is choice, switch, integer or words."""
+    """One declared flag; `kind` is choice, switch, integer, words or version."""
 
     id: str
     kind: str
@@ -157,6 +158,14 @@ class FlagSet:
             return value
         if flag.kind == "words":
             return self.check_words(flag, value)
+        if flag.kind == "version":
+            if isinstance(value, Version):
+                return value
+            if not is_version(str(value)):
+                raise InputProblem(
+                    f"{flag.option} {value} is not a version such as 4.57 or 5.0.1.", flag=flag.id
+                )
+            return Version(str(value))
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputProblem(
                 f"{flag.option} has to be a whole number, not {value!r}.", flag=flag.id
@@ -241,14 +250,15 @@ def read_flags(source: Source, units: Units) -> FlagSet:
     flags: dict[str, Flag] = {}
     for name, entry in data["flags"].items():
         kind = entry.get("type", "choice" if "values" in entry else None)
-        if kind not in ("choice", "switch", "integer", "words"):
+        if kind not in ("choice", "switch", "integer", "words", "version"):
             raise RuleFileError(
                 [
                     source.problem(
                         "F106",
                         "bad-flag",
                         source.key_mark(("flags", name)),
-                        f"Flag `{name}` needs `values`, or `type: switch`, `integer` or `words`.",
+                        f"Flag `{name}` needs `values`, or `type: switch`, `integer`, `words` or "
+                        "`version`.",
                     )
                 ]
             )

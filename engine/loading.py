@@ -38,8 +38,8 @@ def roots_of(overlays: Sequence[str] = ()) -> Roots:
         roots.append((folder, True))
         if not any(files_of([(folder, True)], place) for place in FOLDERS):
             raise InputProblem(
-                f"--rules {folder}: no rule file in it. Put formula files there, or folders formulas/, "
-                "gpus/, profiles/ as in the project.",
+                f"--rules {folder}: no rule file in it. Put formula files there, or folders "
+                "formulas/, gpus/, profiles/ as in the project.",
                 flag="rules",
             )
     return roots

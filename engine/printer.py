@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from . import expression as ex
 
@@ -22,6 +22,7 @@ _LEVELS = {
     "-": 5,
     "*": 6,
     "/": 6,
+    "%": 6,
     "neg": 7,
     "**": 8,
 }
@@ -30,8 +31,15 @@ _LEVELS = {
 class TextStyle:
     """Plain text, as a formula file spells it."""
 
-    operators: Mapping[str, str] = {"*": " * ", "/": " / ", "+": " + ", "-": " - ", "**": " ** "}
-    compare: Mapping[str, str] = {
+    operators: ClassVar[Mapping[str, str]] = {
+        "*": " * ",
+        "/": " / ",
+        "%": " % ",
+        "+": " + ",
+        "-": " - ",
+        "**": " ** ",
+    }
+    compare: ClassVar[Mapping[str, str]] = {
         o: f" {o} " for o in ("==", "!=", "<", "<=", ">", ">=", "in", "not in")
     }
     joiner = ", "
@@ -69,8 +77,13 @@ class TextStyle:
 class LatexStyle(TextStyle):
     """LaTeX math."""
 
-    operators = {"*": r" \cdot ", "+": " + ", "-": " - "}
-    compare = {
+    operators: ClassVar[Mapping[str, str]] = {
+        "*": r" \cdot ",
+        "%": r" \bmod ",
+        "+": " + ",
+        "-": " - ",
+    }
+    compare: ClassVar[Mapping[str, str]] = {
         "==": " = ",
         "!=": r" \ne ",
         "<": " < ",

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from .errors import FitcheckError, Mark, RuleFileError
 from .formula import Constant, Evidence, FormulaReader
 from .units import Units
+from .versions import Version
 from .yaml_source import Source
 
 
@@ -93,7 +94,9 @@ def read_profile(kind: str, source: Source, units: Units, overlay: bool = False)
 
 
 def matches(wanted: Any, found: Any) -> bool:
-    """Whether a fact has the wanted value; lists are compared as sets."""
+    """Whether a fact has the wanted value; lists are compared as sets, versions with bounds."""
+    if isinstance(found, Version):
+        return found.within(str(wanted))
     if isinstance(wanted, (list, tuple)):
         if isinstance(found, (list, tuple)):
             return sorted(map(str, wanted)) == sorted(map(str, found))
@@ -145,8 +148,8 @@ def _tie(first: Profile, second: Profile) -> NoReturn:
                 "F305",
                 "profile-tie",
                 first.source.key_mark(("matches",)),
-                f"`{first.id}` and `{second.id}` ({second.mark.path}) both match this run and neither "
-                "has all the keys of the other. Add a key to one of them.",
+                f"`{first.id}` and `{second.id}` ({second.mark.path}) both match this run and "
+                "neither has all the keys of the other. Add a key to one of them.",
             )
         ]
     )

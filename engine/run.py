@@ -221,5 +221,7 @@ def rounded(value: Any, band: int = VALUE) -> int:
     if isinstance(value, int):
         return value
     if band == HIGH:
-        return int(math.ceil(value))
-    return int(math.floor(value + Fraction(1, 2)))
+        up: int = math.ceil(value)
+        return up
+    nearest: int = math.floor(value + Fraction(1, 2))
+    return nearest

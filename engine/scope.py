@@ -53,7 +53,7 @@ class Scope:
 
     def inside(self, tree: ex.Node) -> Scope:
         """This scope with the loop variables of `tree`, which are unique within an expression."""
-        scope = Scope(
+        scope = type(self)(
             self.symbols, self.constants, self.tables, self.flags, self.reads, self.per, self.loops
         )
         for node in ex.walk(tree):

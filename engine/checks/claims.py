@@ -52,8 +52,8 @@ def check_claims(rules: Rules, formula: Formula) -> Iterator[Problem]:
                     "F403",
                     "no-claims",
                     mark,
-                    f"Say under claims whether the result rises or falls with `{name}`, or list it under "
-                    "no_direction with a reason.",
+                    f"Say under claims whether the result rises or falls with `{name}`, or list "
+                    "it under no_direction with a reason.",
                 )
     for example in formula.examples:
         base = value_of(rules, formula, example.given)
@@ -96,8 +96,9 @@ def _try(
                 "F401",
                 "claim-broken",
                 formula.source.key_mark(("claims",)),
-                f"You claim that it {verb} with {name}, but {name} {shown(before)} -> {shown(read(raised, name))} "
-                f"takes it from {shown(simple(previous))} to {shown(simple(value))}.",
+                f"You claim that it {verb} with {name}, but {name} {shown(before)} -> "
+                f"{shown(read(raised, name))} takes it from {shown(simple(previous))} to "
+                f"{shown(simple(value))}.",
             )
             return
         previous, before = value, read(raised, name)

@@ -50,10 +50,10 @@ def check_cycles(rules: Rules) -> Iterator[Problem]:
 
 def check_symbols(rules: Rules) -> Iterator[Problem]:
     """F207: one symbol has one source, unit and meaning in all files."""
-    first: dict[str, tuple[Symbol, Formula]] = {}
+    first: dict[str, Symbol] = {}
     for formula in rules.formulas.values():
         for name, symbol in formula.symbols.items():
-            known, other = first.setdefault(name, (symbol, formula))
+            known = first.setdefault(name, symbol)
             for part in ("source", "unit", "meaning"):
                 mine, theirs = getattr(symbol, part), getattr(known, part)
                 if mine != theirs:
@@ -68,46 +68,52 @@ def check_symbols(rules: Rules) -> Iterator[Problem]:
 
 def check_sources(rules: Rules) -> Iterator[Problem]:
     """F212: the place a symbol comes from exists."""
-    kinds = set(rules.profiles)
-    fields = model_fields(rules)
+    known = records(rules)
     for formula in rules.formulas.values():
         for symbol in formula.symbols.values():
-            record, _, name = symbol.source.partition(".")
-            problem = None
-            if record == "flags" and symbol.field not in rules.flags.flags:
-                problem = (
-                    f"`{symbol.field}` is not a flag.{suggest(symbol.field, rules.flags.flags)}"
-                )
-            elif record == "profiles" and name.split(".")[0] not in kinds:
-                problem = f"There is no profiles/{name.split('.')[0]}.{suggest(name.split('.')[0], kinds)}"
-            elif record in fields and symbol.field not in fields[record]:
-                problem = (
-                    f"No architecture file gives `{symbol.source}`."
-                    f"{suggest(symbol.field, fields[record])}"
-                )
-            if problem:
-                yield formula.source.problem("F212", "unknown-source", symbol.mark, problem)
+            record = symbol.source.partition(".")[0]
+            if record == "profiles":
+                record = ".".join(symbol.source.split(".")[:2])
+            if record not in known:
+                message = f"`{record}` is no place a value can come from.{suggest(record, known)}"
+            elif symbol.field not in known[record]:
+                near = suggest(symbol.field, known[record])
+                message = f"Nothing gives `{symbol.source}`.{near}"
+            else:
+                continue
+            yield formula.source.problem("F212", "unknown-source", symbol.mark, message)
 
 
-def model_fields(rules: Rules) -> dict[str, set[str]]:
-    """The fields of a model, of its layer groups and of their modules, as architecture files give them."""
-    model, group = {"counted", "counted_parameters"}, {"count"}
+def records(rules: Rules) -> dict[str, set[str]]:
+    """Every record and list that a symbol may come from, with its fields."""
+    found = {
+        "flags": set(rules.flags.flags),
+        "model": {"counted", "counted_parameters"},
+        "card": {"total", "usable", "listed", "id", "architecture", "class", "vendor"},
+        "run": {"unsettled"},
+        "phases[]": {"id", "title"},
+        "components[]": {"id", "title", "live", "bytes"},
+    }
     for architecture in rules.architectures:
-        model |= set(architecture.data.get("fields", {}))
+        found["model"] |= set(architecture.data.get("fields", {}))
         for entry in architecture.data.get("layer_groups", ()):
-            group |= set(entry["fields"])
-    return {"model": model, "layer_groups[]": group | {"modules[]", "name", "d_in", "d_out"}}
+            fields = {"count", "name", "d_in", "d_out", *entry["fields"]}
+            found.setdefault("layer_groups[]", set()).update(fields)
+    for kind, profiles in rules.profiles.items():
+        found[f"profiles.{kind}"] = {v for p in profiles for v in p.values}
+    return found
 
 
 def check_lists(rules: Rules) -> Iterator[Problem]:
     """F214: `per` and `live` name lists and phases that exist."""
+    lists = {name[:-2] for name in records(rules) if name.endswith("[]")}
     for formula in rules.formulas.values():
-        if formula.per not in (None, "layer_groups", "phases"):
+        if formula.per is not None and formula.per not in lists:
             yield formula.source.problem(
                 "F214",
                 "unknown-list",
                 formula.source.mark(("per",)),
-                f"There is no list `{formula.per}`; there are layer_groups and phases.",
+                f"There is no list `{formula.per}`; there are {', '.join(sorted(lists))}.",
             )
         for index, phase in enumerate(formula.live):
             if phase != "always" and phase not in rules.phases:
@@ -252,7 +258,8 @@ def check_profile_reads(rules: Rules) -> Iterator[Problem]:
                             "F308",
                             "profile-value",
                             profile.source.key_mark(("values",)),
-                            f"`{symbol.field}` is missing; {formula.source.path} reads it in case `{case.id}`.",
+                            f"`{symbol.field}` is missing; {formula.source.path} reads it in case "
+                            f"`{case.id}`.",
                         )
 
 

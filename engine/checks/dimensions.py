@@ -1,4 +1,4 @@
-"""Units of expressions: sums and comparisons need one unit, the result has to be the declared one."""
+"""Units of expressions: one unit in a sum or comparison, and the declared one as the result."""
 
 from __future__ import annotations
 
@@ -67,6 +67,8 @@ def _binary(node: ex.Binary, names: UnitOf) -> Unit | None:
         for _ in range(int(node.right.value)):
             result = multiply(result, left or ONE)
         return result
+    if node.op == "%":
+        return left
     if left is None:
         return ANY
     return multiply(left, right or ONE, 1 if node.op == "*" else -1)
@@ -82,7 +84,7 @@ def same(
         return left
     show = Printer(TEXT).show
     raise Mismatch(
-        f"`{show(left_node)}` is in {left}, `{show(right_node)}` is in {right}; a sum or a comparison "
-        "needs one unit.",
+        f"`{show(left_node)}` is in {left}, `{show(right_node)}` is in {right}; a sum or a "
+        "comparison needs one unit.",
         right_node.at,
     )

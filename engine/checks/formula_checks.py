@@ -343,7 +343,8 @@ def check_cases(rules: Rules, formula: Formula) -> Iterator[Problem]:
             "F302",
             "no-case",
             formula.source.key_mark(("cases",)),
-            f"Nothing says what happens for {describe(found.gap)}. Add a case, or a limit with level: refuse.",
+            f"Nothing says what happens for {describe(found.gap)}. Add a case, or a limit with "
+            "level: refuse.",
         )
     for name in found.never:
         case = next(c for c in formula.cases if c.id == name)
@@ -382,7 +383,8 @@ def check_tables(rules: Rules, formula: Formula) -> Iterator[Problem]:
                         "F304",
                         "bad-table",
                         table.mark,
-                        f"`{value}` is no value of {axis}.{suggest(str(value), [str(v) for v in values])}",
+                        f"`{value}` is no value of {axis}."
+                        f"{suggest(str(value), [str(v) for v in values])}",
                     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import expression as ex
 from ..printer import TEXT, Printer
+from ..versions import is_version, rank
 
 MAX_COMBINATIONS = 200_000
 
@@ -103,6 +104,8 @@ class Conditions:
     def constant(self, node: ex.Node) -> Fraction | None:
         if isinstance(node, ex.Number):
             return Fraction(node.value)
+        if isinstance(node, ex.Text) and is_version(node.value):
+            return rank(node.value)
         return self.number(node.id) if isinstance(node, ex.Name) else None
 
     def threshold(self, node: ex.Compare) -> tuple[str, Fraction] | None:
@@ -134,7 +137,9 @@ class Conditions:
             return self.compare(node, point)
         if isinstance(node, ex.Name):
             return point[node.id] if node.id in point else self.number(node.id)
-        if isinstance(node, (ex.Text, ex.Truth, ex.Number)):
+        if isinstance(node, ex.Text):
+            return rank(node.value) if is_version(node.value) else node.value
+        if isinstance(node, (ex.Truth, ex.Number)):
             return node.value
         if isinstance(node, ex.Words):
             return tuple(self.value(i, point) for i in node.items)

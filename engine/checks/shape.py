@@ -117,7 +117,7 @@ def _translate(source: Source, error: Any) -> Iterator[Problem]:
     elif error.validator == "pattern":
         message = f"{name} is {_said(error.instance)}, which is not of the expected form."
     elif error.validator == "oneOf":
-        message = "An architecture file has either `refuse`, or `fields`, `layer_groups` and `unverified`."
+        message = "Write either `refuse`, or `fields`, `layer_groups` and `unverified`."
     yield source.problem("F108", "bad-value", source.mark(path), message)
 
 

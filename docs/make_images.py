@@ -1,0 +1,59 @@
+"""Draw the pictures of the documentation from the program itself: `python docs/make_images.py`.
+
+Writes docs/img/estimate.svg, the table of one estimate as a terminal shows it.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+from fitcheck.cli.estimate import Request
+from fitcheck.cli.table import estimate_view
+from fitcheck.engine.api import estimate
+
+WIDTH = 100
+MODEL = "meta-llama/Llama-3.1-8B"
+FLAGS = {"qlora": True, "lora_r": 64, "batch_size": 4, "flash_attn": True}
+COMMAND = ("--qlora", "--lora-r", "64", "--batch-size", "4", "--flash-attn", "--gpu", "4090")
+GROUND, INK = (24, 26, 31), (208, 212, 220)
+COLOURS = [
+    *((58, 62, 72), (224, 96, 96), (96, 184, 112), (222, 174, 84)),
+    *((91, 141, 239), (184, 119, 219), (42, 161, 152), (208, 212, 220)),
+]
+
+
+def draw() -> str:
+    """The SVG of the estimate above."""
+    report = estimate(MODEL, gpu="4090", **FLAGS)
+    console = Console(
+        record=True,
+        width=WIDTH,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        highlight=False,
+        markup=False,
+    )
+    console.print(Text(f"$ fitcheck {shlex.join((MODEL, *COMMAND))}\n", style="bold"))
+    for part in estimate_view(report, Request(MODEL, FLAGS, {"gpu": "4090"}), WIDTH):
+        console.print(part)
+    theme = TerminalTheme(GROUND, INK, COLOURS, COLOURS)
+    return console.export_svg(title="fitcheck", theme=theme)
+
+
+def main() -> None:
+    """Write every picture."""
+    target = Path(__file__).parent / "img" / "estimate.svg"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(draw(), encoding="utf-8")
+    print(target)
+
+
+if __name__ == "__main__":
+    main()

@@ -32,6 +32,8 @@ class Lookup(Protocol):
 
     def item(self, node: ex.Item) -> Thunk: ...
 
+    def position(self, node: ex.Position, index: Thunk) -> Thunk: ...
+
     def items(self, loop: ex.Loop) -> Callable[[Any, Loop], Sequence[Any]]: ...
 
 
@@ -142,6 +144,8 @@ def compile_tree(node: ex.Node, algebra: Algebra, lookup: Lookup) -> Thunk:
         return lookup.name(node)
     if isinstance(node, ex.Item):
         return lookup.item(node)
+    if isinstance(node, ex.Position):
+        return lookup.position(node, build(node.index))
     if isinstance(node, (ex.Binary, ex.Compare)):
         table = algebra.binary if isinstance(node, ex.Binary) else algebra.compare
         apply, left, right = table[node.op], build(node.left), build(node.right)

@@ -9,11 +9,14 @@ from typing import Any
 
 from .architecture import Model, refuse_unsupported, resolve
 from .cards import Card, custom_card, find_card
-from .errors import RuleFileError
+from .errors import InputProblem, RuleFileError
 from .loading import load_rules, roots_of
 from .report import Prepared, Report, build_report
 from .rules import Rules
-from .sources import load_model
+from .sources import RawModel, Source, load_model
+from .sources.names import printable
+
+SOURCES: tuple[Source, ...] = ("auto", "local", "catalogue", "hub")
 
 __all__ = ["Report", "estimate", "prepare", "rules_for"]
 
@@ -48,7 +51,8 @@ def estimate(
     gpu: str | None = None,
     vram_mib: int | None = None,
     rules: str | Sequence[str] = (),
-    source: str = "auto",
+    source: Source = "auto",
+    parameters: int | None = None,
     **flags: Any,
 ) -> Report:
     """
@@ -67,6 +71,8 @@ def estimate(
         Folders with changed or added rule files.
     source : {"auto", "local", "catalogue", "hub"}
         Where to look for the model.
+    parameters : int, optional
+        Exact parameter count of the model, where you know it better than the source does.
     **flags
         The switches of the command line by name: `quant`, `qlora`, `lora_r`, `batch_size`, ...
 
@@ -93,7 +99,15 @@ def estimate(
     folders = (rules,) if isinstance(rules, str) else tuple(rules)
     loaded = rules_for(folders)
     return build_report(
-        prepare(loaded, model, gpu=gpu, vram_mib=vram_mib, source=source, flags=flags)
+        prepare(
+            loaded,
+            model,
+            gpu=gpu,
+            vram_mib=vram_mib,
+            source=source,
+            flags=flags,
+            parameters=parameters,
+        )
     )
 
 
@@ -103,13 +117,14 @@ def prepare(
     *,
     gpu: str | None,
     vram_mib: int | None,
-    source: str,
+    source: Source,
     flags: Mapping[str, Any],
+    parameters: int | None = None,
 ) -> Prepared:
     """Flags, card and model resolved, nothing computed yet."""
     settings = rules.flags.resolve(flags)
     card = choose_card(rules, gpu, vram_mib)
-    canonical = read_model(rules, model, source)
+    canonical = read_model(rules, model, source, parameters)
     return Prepared(rules, settings, card, canonical)
 
 
@@ -123,20 +138,25 @@ def choose_card(rules: Rules, gpu: str | None, vram_mib: int | None) -> Card:
 
 
 def read_model(
-    rules: Rules, model: str | os.PathLike[str] | Mapping[str, Any], source: str
+    rules: Rules,
+    model: str | os.PathLike[str] | Mapping[str, Any],
+    source: Source,
+    parameters: int | None = None,
 ) -> Model:
-    """The canonical model behind what a person typed."""
+    """The canonical model behind what a person typed; `parameters` replaces the source's count."""
+    if parameters is not None and (type(parameters) is not int or not 0 < parameters < 10**18):
+        raise InputProblem(f"parameters has to be a positive whole number, not {parameters!r}.")
     if isinstance(model, Mapping):
-        return resolve(
-            rules.architectures,
-            str(model.get("_name_or_path") or "config"),
-            model,
-            "a config given as a mapping",
-            None,
-        )
+        name = printable(str(model.get("_name_or_path") or "config"), 100)
+        raw = RawModel(name, dict(model), None, "a config given as a mapping", "local")
+    else:
+        typed = printable(os.fspath(model), 100).rstrip("/").split("/")[-1]
 
-    def check(config: dict[str, object]) -> None:
-        refuse_unsupported(rules.architectures, os.fspath(model).rstrip("/").split("/")[-1], config)
+        def check(config: dict[str, object]) -> None:
+            refuse_unsupported(rules.architectures, typed, config)
 
-    raw = load_model(model, source=source, check=check)  # type: ignore[arg-type]
-    return resolve(rules.architectures, raw.name, raw.config, raw.source, raw.reported_params)
+        if source not in SOURCES:
+            raise InputProblem(f"source {source!r} is not one of {', '.join(SOURCES)}.")
+        raw = load_model(model, source=source, check=check)
+    count = raw.reported_params if parameters is None else parameters
+    return resolve(rules.architectures, raw.name, raw.config, raw.source, count)

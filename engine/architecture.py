@@ -17,7 +17,9 @@ from . import expression as ex
 from .algebra import EXACT, NO_LOOP, EvaluationError, Thunk, compile_tree
 from .errors import InputProblem, Refusal, RuleFileError
 from .flags import fill
-from .scope import Scope
+from .scope import NameProblem, Scope
+from .sources.names import printable
+from .template import show
 from .yaml_source import Path, Source
 
 
@@ -84,7 +86,7 @@ class Architecture:
             {
                 "name": name,
                 "key": present[0] if present else "",
-                "model_type": str(config.get("model_type")),
+                "model_type": printable(str(config.get("model_type")), 60),
             },
         )
 
@@ -140,7 +142,7 @@ class _Resolver:
             raise InputProblem(
                 f"config.json field 'model_type' has to be a word, not {shown(kind)}."
             )
-        self.values: dict[str, Any] = {"model_type": kind or ""}
+        self.values: dict[str, Any] = {"model_type": printable(kind or "", 60)}
         self.values.update(
             {n: c["value"] for n, c in architecture.data.get("constants", {}).items()}
         )
@@ -157,19 +159,19 @@ class _Resolver:
         try:
             if text not in self.compiled:
                 tree = ex.parse(str(text) if isinstance(text, int) else text)
-                scope = _FieldScope({}, {}, {}, self.values, {})
+                scope = FieldScope({}, {}, {}, self.values, {})
                 self.compiled[text] = compile_tree(tree, EXACT, scope.inside(tree))
             return self.compiled[text](self, NO_LOOP)
-        except ex.ExpressionError as error:
+        except (ex.ExpressionError, NameProblem) as error:
+            offset = error.offset if isinstance(error, ex.ExpressionError) else error.at
+            mark = source.inside(path, offset)
             raise RuleFileError(
-                [
-                    source.problem(
-                        error.code, error.name, source.inside(path, error.offset), error.message
-                    )
-                ]
+                [source.problem(error.code, error.name, mark, error.message)]
             ) from None
-        except EvaluationError as error:
-            raise InputProblem(f"{self.name}: {error} while reading config.json.") from None
+        except (EvaluationError, TypeError) as error:
+            raise InputProblem(
+                f"{self.name}: {error}, while reading config.json with {source.mark(path)}."
+            ) from None
 
     def model(self, source: str, counted: int | None) -> Model:
         data = self.architecture.data
@@ -204,10 +206,13 @@ class _Resolver:
                 self.origin[name] = f"config.json, {key}"
                 return value
         key = spec["from"][0]
+        null = next((k for k in spec["from"] if k in self.config), None)
+        if null is not None and "when_null" in spec:
+            self.origin[name] = f"config.json, {null} is null"
+            return self.evaluate(spec["when_null"], ("fields", name, "when_null"))
         if "otherwise" not in spec:
-            near = difflib.get_close_matches(
-                key, [k for k in self.config if isinstance(k, str)], 1, 0.8
-            )
+            others = [k for k, v in self.config.items() if v is not None]
+            near = difflib.get_close_matches(key, others, 1, 0.8)
             hint = f" There is '{near[0]}': is it meant?" if near else ""
             raise InputProblem(
                 f"config.json has no '{key}' ({spec['meaning']}), so {self.name} cannot be "
@@ -228,10 +233,7 @@ class _Resolver:
         """The value of a config key, of the right type and in range, or `InputProblem`."""
         place = f"config.json field '{key}'"
         if spec["type"] in ("text", "list"):
-            wanted: type = str if spec["type"] == "text" else list
-            if not isinstance(value, wanted):
-                raise InputProblem(f"{place} is {shown(value)}; it has to be {spec['type']}.")
-            return tuple(value) if isinstance(value, list) else value
+            return self.check_entries(place, spec, value)
         if spec["type"] == "boolean":
             if not isinstance(value, bool):
                 raise InputProblem(
@@ -239,7 +241,7 @@ class _Resolver:
                 )
             return value
         if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-            value = int(value) if abs(value) < 2**53 else value
+            value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputProblem(f"{place} is {shown(value)}; it has to be a whole number.")
         if value < spec["min"]:
@@ -251,10 +253,28 @@ class _Resolver:
             )
         return value
 
+    def check_entries(self, place: str, spec: Mapping[str, Any], value: Any) -> Any:
+        """A text or list field; the entries of a list have one type, `items`."""
+        if spec["type"] == "text":
+            if not isinstance(value, str):
+                raise InputProblem(f"{place} is {shown(value)}; it has to be text.")
+            return value
+        wanted: type = {"integer": int, "text": str, "boolean": bool}[spec["items"]]
+        if not isinstance(value, list) or not all(type(v) is wanted for v in value):
+            raise InputProblem(
+                f"{place} is {shown(value)}; it has to be a list of {spec['items']}."
+            )
+        return tuple(value)
+
     def groups(self, index: int, spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """The layer groups of one entry: one with a count, or the distinct layers of `each`."""
         path: Path = ("layer_groups", index)
         count = self.evaluate(spec["count"], (*path, "count"))
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise InputProblem(
+                f"{self.name}: `{spec['count']}` = {show(count)} is no number of layers "
+                f"({self.architecture.source.mark((*path, 'count'))})."
+            )
         each = spec.get("each")
         if each is None:
             return [{**self.layer(spec, path), "count": count}]
@@ -277,32 +297,52 @@ class _Resolver:
         for name, text in spec["fields"].items():
             layer[name] = self.values[name] = self.evaluate(text, (*path, "fields", name))
         layer["modules"] = [
-            {
-                "name": m["name"],
-                "d_in": self.evaluate(m["d_in"], (*path, "modules", i, "d_in")),
-                "d_out": self.evaluate(m["d_out"], (*path, "modules", i, "d_out")),
-            }
+            self.module(m, (*path, "modules", i))
             for i, m in enumerate(spec["modules"])
             if "when" not in m or self.evaluate(m["when"], (*path, "modules", i, "when"))
         ]
         self.values = outer
         return layer
 
+    def module(self, spec: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        """One linear module: its name, its widths and any further fields."""
+        fields = {"d_in": spec["d_in"], "d_out": spec["d_out"], **spec.get("fields", {})}
+        return {
+            "name": spec["name"],
+            **{n: self.evaluate(t, (*path, n)) for n, t in fields.items()},
+        }
 
-class _FieldScope(Scope):
-    """Fields by name, and `pattern[i]`: the item of a list field at a position."""
+
+class FieldScope(Scope):
+    """Fields by name, and `pattern[i]`: the entry of a list or pattern at a position."""
 
     def item(self, node: ex.Item) -> Thunk:
         if node.id in self.flags and node.var in self.flags:
-            return lambda run, loop: run.flag(node.id)[run.flag(node.var)]
+            return self.position(
+                ex.Position(node.at, node.id, ex.Name(node.at, node.var)),
+                self.name(ex.Name(node.at, node.var)),
+            )
         return super().item(node)
+
+    def position(self, node: ex.Position, index: Thunk) -> Thunk:
+        if node.id not in self.flags:
+            raise self.unknown(node.id, node.at)
+        return lambda run, loop: entry(node.id, run.flag(node.id), index(run, loop))
+
+
+def entry(name: str, values: Any, index: Any) -> Any:
+    """`values[index]`, or `EvaluationError` where there is no such entry."""
+    if not isinstance(values, (tuple, str)):
+        raise EvaluationError(f"`{name}` is no list or pattern")
+    if not isinstance(index, int) or not 0 <= index < len(values):
+        raise EvaluationError(f"`{name}` has {len(values)} entries and no entry {show(index)}")
+    return values[index]
 
 
 def shown(value: Any) -> str:
-    """A config value as quoted in a message, cut to a readable length."""
+    """A config value as quoted in a message: printable and cut to a readable length."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int) and abs(value) > 10**20:
         return "a number of more than 20 digits"
-    text = f'"{value}"' if isinstance(value, str) else repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return printable(f'"{value}"' if isinstance(value, str) else repr(value), 60)

@@ -35,7 +35,7 @@ def to_dict(report: Report) -> dict[str, Any]:
         "gpu": {
             "name": card.title,
             "vram_mib": whole_mib(card.total),
-            "usable_mib": whole_mib(card.usable),
+            "usable_mib": None,
             "key": card.id,
         },
         "training": training_block(report),
@@ -50,10 +50,7 @@ def to_dict(report: Report) -> dict[str, Any]:
             else:
                 value = converted(report.run.value(formula.id), unit)
             put(result, key, value)
-    result["gpu"]["usable_mib"] = result.get("verdict", {}).get(
-        "gpu_capacity_mib", result["gpu"]["usable_mib"]
-    )
-    result["verdict"].update(
+    result.setdefault("verdict", {}).update(
         safe_fits=report.safe, status=report.status, reasons=list(report.reasons)
     )
     from .hints import price_hints
@@ -116,6 +113,8 @@ def converted(value: Any, unit: str) -> Any:
     """An exact value as the JSON shows it."""
     if unit == "MiB":
         return round(float(Fraction(value) / MIB), 2)
+    if unit == "whole MiB":
+        return whole_mib(int(value))
     if unit == "percent":
         return round(float(value) * 100, 2)
     if isinstance(value, Fraction):

@@ -360,7 +360,12 @@ class _Deriver:
         value = profile.values.get(symbol.field)
         place = value.mark if isinstance(value, Constant) else profile.mark
         keys = ", ".join(f"{k}={show(v)}" for k, v in profile.matches.items()) or "the fallback"
-        over = "; ".join(f"{p.profile.id} needs {p.key}={show(p.wanted)}" for p in passed[:4])
+        over = "; ".join(
+            f"{p.profile.id} needs {p.key}={show(p.wanted)}"
+            if p.key
+            else f"{p.profile.id} is less specific"
+            for p in passed[:4]
+        )
         return f"{place} ({keys})" + (f"; passed over: {over}" if over else "")
 
 

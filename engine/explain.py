@@ -1,4 +1,4 @@
-"""An estimate in plain English: what is large and why, what each change is worth, what is unsure."""
+"""An estimate in plain English: what is large and why, what a change is worth, what is unsure."""
 
 from __future__ import annotations
 
@@ -40,15 +40,23 @@ def explain(report: Report, width: int = WIDTH) -> str:
     str
         Paragraphs: the largest component, priced changes, verdict, caveats, evidence.
     """
-    hints = "\n".join(f"  {hint.text}" for hint in price_hints(report.prepared))
     paragraphs = [
         wrapped(largest_component(report), width),
-        hints,
+        prices(report, width),
         "\n".join(wrapped(line, width) for line in verdict_lines(report)),
         listed("Caveats:", caveats(report), width),
         listed("Evidence:", evidence(report), width),
     ]
     return "\n\n".join(p for p in paragraphs if p)
+
+
+def prices(report: Report, width: int) -> str:
+    """The priced changes in columns, or without them where a line would not have room."""
+    hints = price_hints(report.prepared)
+    lines = [f"  {hint.text}" for hint in hints]
+    if any(len(line) > width for line in lines):
+        return "\n".join(wrapped(hint.short, width, "  ", "      ") for hint in hints)
+    return "\n".join(lines)
 
 
 def wrapped(text: str, width: int, first: str = "", later: str = "") -> str:
@@ -125,9 +133,8 @@ def verdict_lines(report: Report) -> list[str]:
         says = "; ".join(proposal.says)
         lines.append(f"It would fit with {options} ({mib(proposal.total)}): {says}.")
     if card is not None:
-        lines.append(
-            f"As it is, it needs at least {card.title} (--gpu {card.id}, {mib(card.usable)} usable)."
-        )
+        usable = f"--gpu {card.id}, {mib(card.usable)} usable"
+        lines.append(f"As it is, it would fit on {card.title} ({usable}).")
     return lines
 
 

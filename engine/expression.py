@@ -118,6 +118,14 @@ class Item(Node):
 
 
 @dataclass(frozen=True)
+class Position(Node):
+    """`id[index]`: an entry of a list or a letter of a pattern (architecture files only)."""
+
+    id: str
+    index: Node
+
+
+@dataclass(frozen=True)
 class Binary(Node):
     op: str  # + - * / % **
     left: Node
@@ -197,7 +205,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
     ast.NotIn: "not in",
 }
 _NUMBER = re.compile(r"[0-9]+(_[0-9]{3})*(\.[0-9]+)?")
-_WORD = re.compile(r"""(["'])[\w .+-]{0,60}\1""")
+_WORD = re.compile(r"""(["'])[\w .+*/:|,@-]{0,60}\1""")
 
 
 def parse(text: str) -> Node:
@@ -305,17 +313,22 @@ class _Reader:
         if isinstance(node, ast.List):
             return Words(at, tuple(self.read(e, depth + 1) for e in node.elts))
         if isinstance(node, ast.Subscript):
-            if isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Name):
-                return Item(at, node.value.id, node.slice.id)
-            raise self.refuse(
-                node, f"`{self.source(node)}`: write name[g], with g from a `for g in ...`."
-            )
+            return self.subscript(node, at, depth)
         if isinstance(node, ast.Call):
             return self.call(node, at, depth)
         raise self.refuse(
             node,
             f"`{self.source(node)[:60]}` is not part of the formula language. Allowed: {LANGUAGE}.",
         )
+
+    def subscript(self, node: ast.Subscript, at: int, depth: int) -> Node:
+        if not isinstance(node.value, ast.Name) or isinstance(node.slice, (ast.Slice, ast.Tuple)):
+            raise self.refuse(
+                node, f"`{self.source(node)[:60]}`: write name[g], with g from a `for g in ...`."
+            )
+        if isinstance(node.slice, ast.Name):
+            return Item(at, node.value.id, node.slice.id)
+        return Position(at, node.value.id, self.read(node.slice, depth + 1))
 
     def constant(self, node: ast.Constant, at: int) -> Node:
         written = self.source(node)
@@ -434,6 +447,8 @@ def children(node: Node) -> tuple[Node, ...]:
         return node.args
     if isinstance(node, Words):
         return node.items
+    if isinstance(node, Position):
+        return (node.index,)
     if isinstance(node, Fold):
         return (node.body,) if node.condition is None else (node.body, node.condition)
     return ()
@@ -448,4 +463,4 @@ def walk(node: Node) -> Iterator[Node]:
 
 def names(node: Node) -> set[str]:
     """Every name the expression reads, without loop variables and list names."""
-    return {n.id for n in walk(node) if isinstance(n, (Name, Item))}
+    return {n.id for n in walk(node) if isinstance(n, (Name, Item, Position))}

@@ -10,8 +10,8 @@ from . import expression as ex
 from .algebra import EXACT, NO_LOOP, compile_tree
 from .errors import InputProblem, RuleFileError
 from .scope import Scope, suggest
-from .units import Unit, Units
-from .versions import Version, is_version
+from .units import Unit, UnitError, Units
+from .versions import UNKNOWN, Version, is_version
 from .yaml_source import Source
 
 
@@ -143,58 +143,7 @@ class FlagSet:
 
     def check(self, flag: Flag, value: Any) -> Any:
         """The value in its canonical form, or `InputProblem` naming the flag."""
-        if flag.kind == "switch":
-            if not isinstance(value, bool):
-                raise InputProblem(f"{flag.option} is a switch, not {value!r}.", flag=flag.id)
-            return value
-        if flag.kind == "choice":
-            if value not in flag.values:
-                hint = suggest(str(value), flag.values)
-                raise InputProblem(
-                    f"{flag.option} {value} is not modelled; it can be "
-                    f"{', '.join(flag.values)}.{hint}",
-                    flag=flag.id,
-                )
-            return value
-        if flag.kind == "words":
-            return self.check_words(flag, value)
-        if flag.kind == "version":
-            if isinstance(value, Version):
-                return value
-            if not is_version(str(value)):
-                raise InputProblem(
-                    f"{flag.option} {value} is not a version such as 4.57 or 5.0.1.", flag=flag.id
-                )
-            return Version(str(value))
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise InputProblem(
-                f"{flag.option} has to be a whole number, not {value!r}.", flag=flag.id
-            )
-        if not flag.low <= value <= flag.high:
-            raise InputProblem(
-                f"{flag.option} {value} is out of range; it goes from {flag.low:,} to "
-                f"{flag.high:,}.",
-                flag=flag.id,
-            )
-        return value
-
-    def check_words(self, flag: Flag, value: Any) -> tuple[str, ...]:
-        words = value.split(",") if isinstance(value, str) else list(value)
-        if isinstance(value, str) and value.strip() in flag.presets:
-            return flag.presets[value.strip()]
-        names: list[str] = []
-        for word in words:
-            name = flag.short.get(str(word).strip(), str(word).strip())
-            if not name or not all(c.isalnum() or c in "._-" for c in name):
-                known = ", ".join(flag.presets)
-                raise InputProblem(
-                    f"{flag.option}: {str(word)!r} is no module name. Write names "
-                    f"separated by commas, or one of {known}.",
-                    flag=flag.id,
-                )
-            if name not in names:
-                names.append(name)
-        return tuple(names)
+        return check_value(flag, value)
 
     def scope(self) -> Scope:
         """The names a condition over flags may use."""
@@ -223,6 +172,60 @@ class FlagSet:
         return any(
             values.get(g, self.flags[g].default) == self.flags[g].default for g in conflict.given
         )
+
+
+def check_value(flag: Flag, value: Any) -> Any:
+    """The value in its canonical form, or `InputProblem` naming the flag."""
+    if flag.kind == "switch":
+        if not isinstance(value, bool):
+            raise InputProblem(f"{flag.option} is a switch, not {value!r}.", flag=flag.id)
+        return value
+    if flag.kind == "choice":
+        if value not in flag.values:
+            hint = suggest(str(value), flag.values)
+            raise InputProblem(
+                f"{flag.option} {value} is not modelled; it can be {', '.join(flag.values)}.{hint}",
+                flag=flag.id,
+            )
+        return value
+    if flag.kind == "words":
+        return check_words(flag, value)
+    if flag.kind == "version":
+        if isinstance(value, Version):
+            return value
+        if str(value) != UNKNOWN and not is_version(str(value)):
+            raise InputProblem(
+                f"{flag.option} {value} is not a version such as 4.57 or 5.0.1, nor `{UNKNOWN}`.",
+                flag=flag.id,
+            )
+        return Version(str(value))
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputProblem(f"{flag.option} has to be a whole number, not {value!r}.", flag=flag.id)
+    if not flag.low <= value <= flag.high:
+        raise InputProblem(
+            f"{flag.option} {value} is out of range; it goes from {flag.low:,} to {flag.high:,}.",
+            flag=flag.id,
+        )
+    return value
+
+
+def check_words(flag: Flag, value: Any) -> tuple[str, ...]:
+    words = value.split(",") if isinstance(value, str) else list(value)
+    if isinstance(value, str) and value.strip() in flag.presets:
+        return flag.presets[value.strip()]
+    names: list[str] = []
+    for word in words:
+        name = flag.short.get(str(word).strip(), str(word).strip())
+        if not name or not all(c.isalnum() or c in "._-" for c in name):
+            known = ", ".join(flag.presets)
+            raise InputProblem(
+                f"{flag.option}: {str(word)!r} is no module name. Write names "
+                f"separated by commas, or one of {known}.",
+                flag=flag.id,
+            )
+        if name not in names:
+            names.append(name)
+    return tuple(names)
 
 
 class FlagValues:
@@ -277,7 +280,7 @@ def read_flags(source: Source, units: Units) -> FlagSet:
             entry.get("inverse", False),
             entry.get("min", 0),
             entry.get("max", 0),
-            units.parse(entry["unit"]) if "unit" in entry else None,
+            _unit(source, units, name, entry),
             presets,
             entry.get("short", {}),
         )
@@ -307,3 +310,13 @@ def read_flags(source: Source, units: Units) -> FlagSet:
         str(data["default_card"]),
         source,
     )
+
+
+def _unit(source: Source, units: Units, name: str, entry: Mapping[str, Any]) -> Unit | None:
+    if "unit" not in entry:
+        return None
+    try:
+        return units.parse(entry["unit"])
+    except UnitError as error:
+        mark = source.mark(("flags", name, "unit"))
+        raise RuleFileError([source.problem("F205", "unknown-unit", mark, f"{error}.")]) from None

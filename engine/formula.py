@@ -5,18 +5,25 @@ Reading assumes the shape that `checks/shape.py` enforces; anything else raises 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 from . import expression as ex
 from .errors import Mark, Problem, RuleFileError
 from .units import ONE, Unit, UnitError, Units
 from .yaml_source import Path, Source
 
+T = TypeVar("T")
 Exact = int | Fraction
 LOW, VALUE, HIGH = 0, 1, 2
+_KINDS: Mapping[type, str] = {
+    dict: "a mapping (`key: value` lines)",
+    list: "a list",
+    int: "a whole number",
+}
 WILDCARD = "any"
 LOGICAL_UNITS = ("truth", "text")  # results that are no amounts
 
@@ -240,36 +247,30 @@ class FormulaReader:
     def attempt(self) -> Formula:
         """The file with stand-ins for what cannot be read; `problems` says what that was."""
         data = self.data
-        search, band = data.get("search"), data.get("band")
+        search, band = self.part("search", dict), self.part("band", dict)
         return Formula(
             id=str(data["id"]),
             title=str(data["title"]),
             status=str(data.get("status", "draft")),
             unit=self.unit(("unit",), data.get("unit", "truth")),
             per=data.get("per"),
-            live=tuple(data.get("live", ())),
-            order=data.get("order", 0),
+            live=self.words("live"),
+            order=self.part("order", int) or 0,
             rounded=data.get("round") == "nearest",
-            json=dict(data.get("json", {})),
+            json=self.texts("json"),
             counts=str(data.get("counts", "")),
-            excludes=dict(data.get("excludes", {})),
-            flags=tuple(data.get("flags", ())),
-            reads=tuple(data.get("reads", ())),
-            oneof=tuple(data.get("oneof", ())),
-            symbols={n: self.symbol(n, s) for n, s in data.get("symbols", {}).items()},
-            constants={
-                n: self.constant(("constants", n), n, c)
-                for n, c in data.get("constants", {}).items()
-            },
-            tables={n: self.table(n, t) for n, t in data.get("tables", {}).items()},
-            cases=tuple(self.case(i, c) for i, c in enumerate(data.get("cases", ()))),
-            limits=tuple(self.limit(i, c) for i, c in enumerate(data.get("limits", ()))),
-            claims=dict(data.get("claims", {})),
-            evidence={n: self.proof(n, e) for n, e in data.get("evidence", {}).items()},
-            examples=tuple(
-                Example(str(e["name"]), dict(e["given"]), e["expect"], ("examples", i))
-                for i, e in enumerate(data.get("examples", ()))
-            ),
+            excludes=self.texts("excludes"),
+            flags=self.words("flags"),
+            reads=self.words("reads"),
+            oneof=tuple(self.part("oneof", list) or ()),
+            symbols=self.each("symbols", self.symbol),
+            constants=self.each("constants", lambda n, c: self.constant(("constants", n), n, c)),
+            tables=self.each("tables", self.table),
+            cases=self.all("cases", self.case),
+            limits=self.all("limits", self.limit),
+            claims=self.part("claims", dict) or {},
+            evidence=self.each("evidence", self.proof),
+            examples=self.all("examples", self.example),
             search=Search(
                 search["largest"],
                 self.tree(("search", "while"), search["while"]),
@@ -281,6 +282,58 @@ class FormulaReader:
             source=self.source,
             overlay=self.overlay,
         )
+
+    def part(self, key: str, kind: type) -> Any:
+        """A top-level value of one kind; None, with a note, where it is of another."""
+        value = self.data.get(key)
+        if value is not None and not isinstance(value, kind):
+            self.note("F108", "bad-value", (key,), f"`{key}` has to be {_KINDS[kind]}.")
+            return None
+        return value
+
+    def words(self, key: str) -> tuple[str, ...]:
+        """A top-level list of names."""
+        found = self.part(key, list) or []
+        if not all(isinstance(v, str) for v in found):
+            self.note("F108", "bad-value", (key,), f"`{key}` has to be a list of names.")
+            return ()
+        return tuple(found)
+
+    def texts(self, key: str) -> dict[str, str]:
+        """A top-level mapping from names to text."""
+        return {n: str(v) for n, v in (self.part(key, dict) or {}).items()}
+
+    def each(self, key: str, read: Callable[[str, Any], T]) -> dict[str, T]:
+        """The entries of a top-level mapping, without those of another shape."""
+        found = {}
+        for name, value in (self.part(key, dict) or {}).items():
+            entry = self.shaped((key, name), partial(read, name, value))
+            if entry is not None:
+                found[name] = entry
+        return found
+
+    def all(self, key: str, read: Callable[[int, Any], T]) -> tuple[T, ...]:
+        """The entries of a top-level list, without those of another shape."""
+        found = []
+        for index, value in enumerate(self.part(key, list) or ()):
+            entry = self.shaped((key, index), partial(read, index, value))
+            if entry is not None:
+                found.append(entry)
+        return tuple(found)
+
+    def shaped(self, path: Path, read: Callable[[], T]) -> T | None:
+        """What `read` gives; None, with a note, where the entry lacks a key or has a wrong type."""
+        try:
+            return read()
+        except KeyError as error:
+            message = f"`{error.args[0]}` is missing here."
+            self.note("F107", "missing-key", path, message)
+        except (TypeError, ValueError, AttributeError, IndexError):
+            self.note("F108", "bad-value", path, "This entry does not have the expected shape.")
+        return None
+
+    def example(self, index: int, data: dict[str, Any]) -> Example:
+        return Example(str(data["name"]), dict(data["given"]), data["expect"], ("examples", index))
 
     def symbol(self, name: str, data: dict[str, Any]) -> Symbol:
         path: Path = ("symbols", name)

@@ -31,13 +31,23 @@ class Hint:
     @property
     def text(self) -> str:
         """One unformatted line: `adamw -> adam8bit ......... saves 312 MiB`."""
-        verb, sign = ("saves", "") if self.saved > 0 else ("costs", "+" if self.saved < 0 else "")
-        size = abs(self.saved) / MIB
-        digits = 2 if 0 < size < 10 else 0  # so that a small change is not printed as none
-        amount = f"{sign}{size:,.{digits}f} MiB"
+        verb, amount = self.price
         dots = "." * max(3, 30 - len(self.label))
         note = f"   ({self.note})" if self.note else ""
         return f"{self.label} {dots} {verb} {amount:>12}{note}"
+
+    @property
+    def short(self) -> str:
+        """The same without columns, where there is no room for them."""
+        return f"{self.label}: {' '.join(self.price)}{f' ({self.note})' if self.note else ''}"
+
+    @property
+    def price(self) -> tuple[str, str]:
+        """`saves` or `costs`, and how much."""
+        verb, sign = ("saves", "") if self.saved > 0 else ("costs", "+" if self.saved < 0 else "")
+        size = abs(self.saved) / MIB
+        digits = 2 if 0 < size < 10 else 0  # so that a small change is not printed as none
+        return verb, f"{sign}{size:,.{digits}f} MiB"
 
 
 @dataclass(frozen=True)
@@ -184,12 +194,21 @@ def _proposal(start: Run, end: Run, levers: Sequence[Lever]) -> Proposal:
 
 
 def smallest_card(prepared: Prepared) -> Card | None:
-    """The card with the least usable memory on which the run would fit; drafts do not count."""
+    """
+    The card with the least usable memory on which the run would fit.
+
+    Cards of the same vendor come first, since the software often decides that; drafts do not count.
+    """
     rules = prepared.rules
     if rules.hints is None:
         return None
     cards = [c for c in all_cards(rules.folders("gpus"), rules.units) if c.status == "stable"]
-    for card in sorted(cards, key=lambda c: (c.usable, len(c.id), c.id)):
+    usual = [c for c in cards if c.id == rules.flags.default_card]
+    likely = [prepared.card] if prepared.card.listed else usual
+    vendor = likely[0].fields.get("vendor") if likely else None
+    for card in sorted(
+        cards, key=lambda c: (c.fields.get("vendor") != vendor, c.usable, len(c.id), c.id)
+    ):
         if _fits(Prepared(rules, prepared.settings, card, prepared.model).run_with(())):
             return card
     return None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from . import expression as ex
 from .architecture import Architecture
 from .errors import FitcheckError, InputProblem, Mark, Problem, RuleFileError
 from .flags import read_flags
@@ -20,8 +21,8 @@ from .yaml_source import Source, read
 T = TypeVar("T")
 Roots = Sequence[tuple[str, bool]]  # (folder, is an overlay), in order of precedence
 
-SPECIAL = ("flags", "units", "phases", "hints")  # files of formulas/ that are no formula
-PROFILE_KINDS = ("overhead", "reserve")
+SPECIAL = ("flags", "units", "phases", "hints", "lists")  # files of formulas/ that are no formula
+NO_PROFILES = ("statuses", "architectures", "models")  # folders of profiles/ with another form
 
 
 def bundled_root() -> str:
@@ -36,7 +37,7 @@ def roots_of(overlays: Sequence[str] = ()) -> Roots:
         if not os.path.isdir(folder):
             raise InputProblem(f"--rules {folder}: there is no such folder.", flag="rules")
         roots.append((folder, True))
-        if not any(files_of([(folder, True)], place) for place in FOLDERS):
+        if not any(files_of([(folder, True)], place) for place in rule_folders([(folder, True)])):
             raise InputProblem(
                 f"--rules {folder}: no rule file in it. Put formula files there, or folders "
                 "formulas/, gpus/, profiles/ as in the project.",
@@ -45,14 +46,21 @@ def roots_of(overlays: Sequence[str] = ()) -> Roots:
     return roots
 
 
-FOLDERS = (
-    "formulas",
-    *(f"profiles/{kind}" for kind in PROFILE_KINDS),
-    "profiles/statuses",
-    "profiles/architectures",
-    "profiles/models",
-    "gpus",
-)
+def profile_kinds(roots: Roots) -> tuple[str, ...]:
+    """The folders of profiles/ that hold best-match profiles, in any root."""
+    found: set[str] = set()
+    for root, _ in roots:
+        folder = os.path.join(root, "profiles")
+        if os.path.isdir(folder):
+            names = os.listdir(folder)
+            found |= {n for n in names if os.path.isdir(os.path.join(folder, n)) and n[0] != "."}
+    return tuple(sorted(found.difference(NO_PROFILES)))
+
+
+def rule_folders(roots: Roots) -> tuple[str, ...]:
+    """Every folder that can hold rule files."""
+    kinds = (*profile_kinds(roots), *NO_PROFILES)
+    return ("formulas", *(f"profiles/{kind}" for kind in kinds), "gpus")
 
 
 def files_of(roots: Roots, folder: str) -> dict[str, tuple[str, str, bool]]:
@@ -157,7 +165,7 @@ class Loader:
             phases,
             sources["hints"][0] if "hints" in sources else None,
             formulas,
-            {kind: self.profiles(kind, units) for kind in PROFILE_KINDS},
+            {kind: self.profiles(kind, units) for kind in profile_kinds(self.roots)},
             self.statuses(units),
             [
                 Architecture(
@@ -165,6 +173,7 @@ class Loader:
                 )
                 for stem, source, overlay in self.sources("profiles/architectures")
             ],
+            self.lists(sources["lists"][0]) if "lists" in sources else {},
             frozenset(broken),
         )
 
@@ -174,6 +183,18 @@ class Loader:
             for _, source, overlay in self.sources(f"profiles/{kind}")
         ]
         return [p for p in found if p is not None]
+
+    def lists(self, source: Source) -> dict[str, ex.Node]:
+        """The counts of `lists.yaml`."""
+        found: dict[str, ex.Node] = {}
+        for name, entry in source.data.get("lists", {}).items():
+            path = ("lists", name, "count")
+            try:
+                found[name] = ex.parse(str(entry["count"]))
+            except ex.ExpressionError as error:
+                mark = source.inside(path, error.offset)
+                self.problems.append(source.problem(error.code, error.name, mark, error.message))
+        return found
 
     def statuses(self, units: Units) -> list[Status]:
         found = [

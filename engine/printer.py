@@ -171,6 +171,8 @@ class Printer:
             return str(node.value).lower(), 9
         if isinstance(node, ex.Words):
             return "[" + ", ".join(self.show(i, loop) for i in node.items) + "]", 9
+        if isinstance(node, ex.Position):
+            return f"{node.id}[{self.show(node.index, loop)}]", 9
         if isinstance(node, (ex.Name, ex.Item)):
             if self.leaf is not None:
                 return self.leaf(node, loop), 9

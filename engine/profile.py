@@ -41,7 +41,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class PassedOver:
-    """A profile that did not match, with the first reason."""
+    """A profile that was not chosen; `key` is the first that failed, empty if only less specific."""
 
     profile: Profile
     key: str
@@ -96,7 +96,10 @@ def read_profile(kind: str, source: Source, units: Units, overlay: bool = False)
 def matches(wanted: Any, found: Any) -> bool:
     """Whether a fact has the wanted value; lists are compared as sets, versions with bounds."""
     if isinstance(found, Version):
-        return found.within(str(wanted))
+        try:
+            return found.within(str(wanted))
+        except ValueError as error:
+            raise FitcheckError(f"{error}; a profile key for a version needs a range.") from None
     if isinstance(wanted, (list, tuple)):
         if isinstance(found, (list, tuple)):
             return sorted(map(str, wanted)) == sorted(map(str, found))
@@ -138,6 +141,7 @@ def best_match(
     for other in fitting:
         if other is not best and not set(other.matches) < set(best.matches):
             _tie(best, other)
+    passed += [PassedOver(p, "", None, None) for p in fitting if p is not best]
     return best, tuple(passed)
 
 

@@ -59,6 +59,7 @@ class Rules:
     profiles: Mapping[str, Sequence[Profile]]
     statuses: Sequence[Status]
     architectures: Sequence[Architecture]
+    lists: Mapping[str, ex.Node]  # lists declared by their count
     broken: frozenset[str] = frozenset()  # ids of formula files that could not be read
     _compiled: dict[str, Compiled] = field(default_factory=dict, repr=False)
 
@@ -138,6 +139,13 @@ class Rules:
         )
         return Compiled(formula, cases, condition)
 
+    def compiled_list(self, name: str) -> Thunk:
+        """The count of a declared list, over flags and quantities."""
+        tree = self.lists[name]
+        reads = {f.id: f.per for f in self.formulas.values()}
+        scope = Scope({}, {}, {}, self.flags.flags, reads)
+        return compile_tree(tree, EXACT, scope.inside(tree))
+
     def reads_of(self, formula: Formula) -> set[str]:
         """The ids a formula depends on directly, through lists of components and bands too."""
         found = set(formula.reads)
@@ -145,7 +153,18 @@ class Rules:
             found |= {f.id for f in self.components}
         if formula.band:
             found.add(formula.band[0])
+        for name in self.lists_of(formula):
+            found |= {n for n in ex.names(self.lists[name]) if n in self.formulas}
         return found
+
+    def lists_of(self, formula: Formula) -> set[str]:
+        """The declared lists a formula runs over."""
+        used = {s.list_path for s in formula.symbols.values()} | {formula.per}
+        for case in formula.cases:
+            for node in ex.walk(case.expr):
+                if isinstance(node, ex.Fold):
+                    used |= {loop.source for loop in node.loops}
+        return {name for name in self.lists if name in used}
 
     def flags_of(self, formula: Formula) -> set[str]:
         """The flags a formula reads directly, through tables and profile keys too."""
@@ -158,6 +177,8 @@ class Rules:
                 found |= {k for p in self.profiles.get(kind, ()) for k in p.matches}
         for table in formula.tables.values():
             found.update(table.axes)
+        for name in self.lists_of(formula):
+            found |= ex.names(self.lists[name]) & set(self.flags.flags)
         return found
 
     @cached_property

@@ -19,6 +19,7 @@ from .profile import PassedOver, Profile, best_match
 from .rules import Rules
 from .scope import CURRENT
 
+MAX_ITEMS = 100_000
 Key = tuple[str, int]  # formula id, identity of the list item (0 for none)
 
 
@@ -53,6 +54,7 @@ class Run:
     )
     searches: dict[str, Found] = field(default_factory=dict, repr=False)
     _components: list[dict[str, Any]] | None = field(default=None, repr=False)
+    _lists: dict[str, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
 
     # what compiled expressions ask for
 
@@ -73,13 +75,19 @@ class Run:
                     for c in self.rules.components
                 ]
             return self._components
+        if name in self.rules.lists:
+            if name not in self._lists:
+                self._lists[name] = self._derived_list(name)
+            return self._lists[name]
         try:
             return self.facts.lists[name]
         except KeyError:
             raise FitcheckError(f"There is no list `{name}` in this run.") from None
 
-    def cell(self, table: Table) -> Any:
-        key = tuple(self.flag(a) for a in table.axes)
+    def cell(self, table: Table, key: tuple[Any, ...] | None = None) -> Any:
+        """The cell for these axis values, which are flags unless `key` is given."""
+        if key is None:
+            key = tuple(self.flag(a) for a in table.axes)
         value = table.cell(key)
         if value is None:
             at = ", ".join(f"{a}={v}" for a, v in zip(table.axes, key, strict=True))
@@ -125,6 +133,15 @@ class Run:
             self.values[key] = self._compute(name, {CURRENT: item}, key)
         return self.values[key]
 
+    def _derived_list(self, name: str) -> list[dict[str, Any]]:
+        """The items of a list that `lists.yaml` declares by its count."""
+        count = self.rules.compiled_list(name)(self, NO_LOOP)
+        if not isinstance(count, int) or not 0 <= count <= MAX_ITEMS:
+            raise FitcheckError(
+                f"formulas/lists.yaml: `{name}` has {count} items, which is not possible."
+            )
+        return [{"index": i, "title": f"{name} {i}"} for i in range(count)]
+
     # how a value comes about
 
     def _compute(self, name: str, loop: Mapping[str, Any], key: Key) -> Any:
@@ -140,7 +157,7 @@ class Run:
         self.chosen[key] = case
         try:
             result = expression(self, loop)
-        except EvaluationError as error:
+        except (EvaluationError, TypeError) as error:
             raise FitcheckError(f"{case.mark}: {error} in `{name}`, case {case.id}.") from None
         return rounded(result, self.band) if formula.rounded else result
 

@@ -105,8 +105,7 @@ class Scope:
             band = self.constants[name].band
             return lambda run, loop: band[run.band]
         if name in self.tables:
-            table = self.tables[name]
-            return lambda run, loop: run.cell(table)
+            return self._table(self.tables[name], node.at, None)
         if name in self.flags:
             return lambda run, loop: run.flag(name)
         if name in self.reads:
@@ -123,6 +122,18 @@ class Scope:
                 node.at,
             )
         raise self.unknown(name, node.at)
+
+    def _table(self, table: Table, at: int, var: str | None) -> Thunk:
+        """A cell by flags, or by fields of a list item: `bits[m]` with an axis that is one."""
+        if all(axis in self.flags for axis in table.axes):
+            return lambda run, loop: run.cell(table)
+        axes = [
+            self.item(ex.Item(at, axis, var))
+            if var is not None and axis in self.symbols and self.symbols[axis].list_path
+            else self.name(ex.Name(at, axis))
+            for axis in table.axes
+        ]
+        return lambda run, loop: run.cell(table, tuple(axis(run, loop) for axis in axes))
 
     def _symbol(self, symbol: Symbol, at: int) -> Thunk:
         path, record, field = symbol.list_path, symbol.source.partition(".")[0], symbol.field
@@ -151,6 +162,8 @@ class Scope:
                 "F201", "unknown-symbol", f"`{var}` is not bound by a `for {var} in ...`.", node.at
             )
         path = self.loops[var]
+        if name in self.tables:
+            return self._table(self.tables[name], node.at, var)
         if name in self.symbols:
             symbol = self.symbols[name]
             if symbol.list_path != path:
@@ -174,6 +187,16 @@ class Scope:
                 )
             return lambda run, loop: run.value_at(name, loop[var])
         raise self.unknown(name, node.at)
+
+    def position(self, node: ex.Position, index: Thunk) -> Thunk:
+        """`pattern[i + 1]`, which only architecture files have."""
+        raise NameProblem(
+            "F210",
+            "needs-index",
+            f"`{node.id}[...]`: write {node.id}[g] with g from a `for g in ...`; other positions are "
+            "for architecture files.",
+            node.at,
+        )
 
     def items(self, loop: ex.Loop) -> Callable[[Any, Loop], Sequence[Any]]:
         """The list a loop runs over."""

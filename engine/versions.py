@@ -1,75 +1,107 @@
-"""Library versions: compared number by number, as conditions and profile keys write them."""
+"""Library versions: compared part by part, as conditions and profile keys write them.
+
+`2.4.0+cu121`, `5.0.0rc1` and `0.50.0.dev0` are read as libraries print them: a local part is dropped,
+and a development, alpha, beta or candidate release comes before the release itself.
+"""
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import total_ordering
+from typing import Any
 
-_VERSION = re.compile(r"[0-9]{1,5}(\.[0-9]{1,5}){0,3}")
-_BOUND = re.compile(r"(==|>=|<=|<|>)\s*([0-9.]+)")
+UNKNOWN = "unknown"
+
 _STEP = 10**6  # parts have at most five digits
+_STAGES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "": 0, "post": 1}
+_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
-@total_ordering
 class Version:
-    """`4.57.1`; missing parts are zero, so 5 and 5.0 are equal. Compares with text too."""
+    """
+    `4.57.1`; missing parts are zero, so 5 and 5.0 are equal. Compares with text too.
+
+    An unknown version is smaller, larger and equal to nothing but the word `unknown`, so that a
+    condition on it never holds by accident.
+    """
 
     def __init__(self, text: str) -> None:
-        if not is_version(text):
+        if text != UNKNOWN and not is_version(text):
             raise ValueError(f"`{text}` is not a version such as 4.57 or 5.0.1")
         self.text = text
 
-    @property
-    def rank(self) -> Fraction:
-        """A number in the order of versions."""
-        return rank(self.text)
+    def _test(self, op: str, other: object) -> bool:
+        text = other.text if isinstance(other, Version) else other
+        if not isinstance(text, str):
+            return NotImplemented
+        if UNKNOWN in (self.text, text):
+            return op == "==" and self.text == text
+        return is_version(text) and _TESTS[op](rank(self.text), rank(text))
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, str) and is_version(other):
-            return self.rank == rank(other)
-        return isinstance(other, Version) and self.rank == other.rank
+        return self._test("==", other)
 
     def __lt__(self, other: object) -> bool:
-        if isinstance(other, str) and is_version(other):
-            return self.rank < rank(other)
-        return self.rank < other.rank if isinstance(other, Version) else NotImplemented
+        return self._test("<", other)
+
+    def __le__(self, other: object) -> bool:
+        return self._test("<=", other)
+
+    def __gt__(self, other: object) -> bool:
+        return self._test(">", other)
+
+    def __ge__(self, other: object) -> bool:
+        return self._test(">=", other)
 
     def __hash__(self) -> int:
-        return hash(self.rank)
+        return hash(self.text if self.text == UNKNOWN else rank(self.text))
 
     def __str__(self) -> str:
         return self.text
 
+    def __repr__(self) -> str:
+        return f"Version({self.text!r})"
+
     def within(self, bounds: str) -> bool:
         """Whether it meets every bound of `>=4.57, <5`."""
-        tests = {
-            "==": self.__eq__,
-            "<": self.__lt__,
-            "<=": lambda v: self < v or self == v,
-            ">": lambda v: not (self < v or self == v),
-            ">=": lambda v: not self < v,
-        }
-        return all(tests[op](value) for op, value in parse_bounds(bounds))
+        return all(self._test(op, value) for op, value in parse_bounds(bounds))
+
+
+def _match(text: str) -> re.Match[str] | None:
+    number = r"(?P<number>[0-9]{1,5}(?:\.[0-9]{1,5}){0,3})"
+    stage = r"(?:[.-]?(?P<stage>dev|a|b|rc|post)(?P<count>[0-9]{0,5}))?"
+    return re.fullmatch(number + stage + r"(?:\+[A-Za-z0-9.]{1,40})?", text)
 
 
 def is_version(text: str) -> bool:
-    """Whether the text is digits and dots, as versions are written here."""
-    return bool(_VERSION.fullmatch(text))
+    """Whether the text reads as a version."""
+    return _match(text) is not None
 
 
 def rank(text: str) -> Fraction:
-    """A number in the order of versions."""
-    return sum(
-        (Fraction(int(part), _STEP**i) for i, part in enumerate(text.split("."))), Fraction(0)
-    )
+    """A number in the order of versions; raises ValueError for other text."""
+    found = _match(text)
+    if found is None:
+        raise ValueError(f"`{text}` is not a version")
+    parts = found["number"].split(".")
+    release = sum((Fraction(int(p), _STEP**i) for i, p in enumerate(parts)), Fraction(0))
+    stage = _STAGES[found["stage"] or ""] * _STEP + int(found["count"] or 0)
+    return release + Fraction(stage, _STEP**6)
 
 
 def parse_bounds(bounds: str) -> list[tuple[str, str]]:
     """`>=4.57, <5` as (operator, version) pairs; raises ValueError."""
     found = []
     for part in bounds.split(","):
-        match = _BOUND.fullmatch(part.strip())
+        match = re.fullmatch(r"(==|>=|<=|<|>)\s*(\S+)", part.strip())
         if not match or not is_version(match.group(2)):
             raise ValueError(f"`{bounds}` is not a version range such as >=4.57, <5")
         found.append((match.group(1), match.group(2)))

@@ -11,7 +11,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -193,7 +193,8 @@ class _Builder:
         if isinstance(event, yaml.ScalarEvent):
             unquoted = not event.style
             path = self.add(scalar(event.value) if unquoted else event.value, event)
-            if unquoted and event.start_mark.line == event.end_mark.line:
+            start, end = cast(Any, event.start_mark), cast(Any, event.end_mark)
+            if unquoted and start.line == end.line:
                 self.plain.add(path)
             return
         container: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
@@ -209,7 +210,7 @@ def parse(path: str, text: str) -> Source:
     try:
         data = builder.run()
     except yaml.MarkedYAMLError as error:
-        at: Any = error.problem_mark or error.context_mark
+        at = cast(Any, error.problem_mark or error.context_mark)
         mark = Mark(path, at.line + 1, at.column + 1) if at else Mark(path, 1, 1)
         builder.fail("F100", "not-yaml", mark, f"Not readable as YAML: {error.problem}.")
         raise RuleFileError(builder.problems) from None

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from ..errors import Problem, RuleFileError
-from ..loading import SPECIAL, Loader, Roots, misnamed, roots_of
+from ..loading import SPECIAL, Loader, Roots, misnamed, profile_kinds, roots_of
 from ..rules import Rules
+from .architecture_checks import ARCHITECTURE_CHECKS
+from .card_checks import check_cards
 from .claims import check_claims
 from .cross_checks import CROSS_CHECKS
+from .flag_checks import FLAG_CHECKS
 from .formula_checks import FORMULA_CHECKS
+from .profile_checks import PROFILE_CHECKS
 from .shape import check_shape
+from .status_checks import STATUS_CHECKS
 
 __all__ = ["check_roots", "checked_rules"]
 
 KINDS = {
-    "profiles/overhead": "profile",
-    "profiles/reserve": "profile",
     "profiles/statuses": "status",
     "profiles/architectures": "architecture",
     "profiles/models": "model",
@@ -27,10 +30,10 @@ def check_shapes(loader: Loader) -> list[Problem]:
     """The shape of every file of every root."""
     problems: list[Problem] = []
     for stem, source, _ in loader.sources("formulas"):
-        kind = "formula" if stem not in SPECIAL else stem if stem == "flags" else None
-        if kind:
-            problems += check_shape(source, kind)
-    for folder, kind in KINDS.items():
+        kind = stem if stem in SPECIAL else "formula"
+        problems += check_shape(source, kind)
+    kinds = {f"profiles/{kind}": "profile" for kind in profile_kinds(loader.roots)}
+    for folder, kind in (kinds | KINDS).items():
         for stem, source, _ in loader.sources(folder):
             problems += check_shape(source, kind)
             if str(source.data.get("id")) != stem:
@@ -51,8 +54,14 @@ def check_meaning(rules: Rules) -> list[Problem]:
         if not found and formula.id not in rules.broken:
             found += check_claims(rules, formula)
         problems += found
-    for cross in CROSS_CHECKS:
-        problems += cross(rules)
+    for check_files in (
+        *FLAG_CHECKS,
+        *CROSS_CHECKS,
+        *PROFILE_CHECKS,
+        *STATUS_CHECKS,
+        *ARCHITECTURE_CHECKS,
+    ):
+        problems += check_files(rules)
     return problems
 
 
@@ -67,6 +76,7 @@ def check_all(loader: Loader) -> tuple[Rules | None, tuple[Problem, ...]]:
     ]
     if rules is not None:
         problems += check_meaning(rules)
+        problems += check_cards([source for _, source, _ in loader.sources("gpus")], rules.units)
     return rules, tuple(sorted(set(problems), key=lambda p: (p.mark, p.code, p.message)))
 
 

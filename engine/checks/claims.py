@@ -12,7 +12,7 @@ from typing import Any
 
 from ..algebra import EvaluationError
 from ..errors import Problem
-from ..formula import Formula
+from ..formula import HIGH, LOW, VALUE, Formula
 from ..rules import Rules
 from .examples import MissingValue, evaluate
 from .formula_checks import name_unit, shown
@@ -66,14 +66,34 @@ def check_claims(rules: Rules, formula: Formula) -> Iterator[Problem]:
                 mark,
                 f"In example `{example.name}` the result is {shown(base)}, below zero.",
             )
+        yield from _bands(rules, formula, example.given, base)
         for name, sign in [(n, 1) for n in rises] + [(n, -1) for n in falls]:
             yield from _try(rules, formula, example.given, name, sign, base)
 
 
-def value_of(rules: Rules, formula: Formula, given: Mapping[str, Any]) -> Fraction | None:
+def _bands(
+    rules: Rules, formula: Formula, given: Mapping[str, Any], base: Fraction
+) -> Iterator[Problem]:
+    """F404: the result rises with every banded constant, which makes the ends of a band exact."""
+    for end, sign in ((LOW, -1), (HIGH, 1)):
+        value = value_of(rules, formula, given, end)
+        if value is not None and (value - base) * sign < 0:
+            yield formula.source.problem(
+                "F404",
+                "band-falls",
+                formula.source.key_mark(("constants",)),
+                f"With the banded constants at their {'upper' if sign > 0 else 'lower'} end the "
+                f"result goes from {shown(simple(base))} to {shown(simple(value))}; it has to "
+                f"{'rise' if sign > 0 else 'fall'}. Turn the constant round.",
+            )
+
+
+def value_of(
+    rules: Rules, formula: Formula, given: Mapping[str, Any], band: int = VALUE
+) -> Fraction | None:
     """The result as a number; None where these values have none."""
     try:
-        _, value = evaluate(rules, formula, given)
+        _, value = evaluate(rules, formula, given, band)
     except (MissingValue, EvaluationError, TypeError):
         return None
     return None if value is None or isinstance(value, (str, bool)) else Fraction(value)

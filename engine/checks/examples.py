@@ -19,10 +19,8 @@ class MissingValue(Exception):
 class ExampleRun:
     """A run over the values of one example."""
 
-    band = VALUE
-
-    def __init__(self, formula: Formula, given: Mapping[str, Any]) -> None:
-        self.formula, self.given = formula, given
+    def __init__(self, formula: Formula, given: Mapping[str, Any], band: int = VALUE) -> None:
+        self.formula, self.given, self.band = formula, given, band
         self.by_source = {s.source: s.name for s in formula.symbols.values()}
         self.fields: dict[str, dict[str, str]] = {}
         for symbol in formula.symbols.values():
@@ -71,8 +69,9 @@ class ExampleRun:
             raise MissingValue(name)
         return self.lists[name]
 
-    def cell(self, table: Table) -> Any:
-        key = tuple(self.flag(a) for a in table.axes)
+    def cell(self, table: Table, key: tuple[Any, ...] | None = None) -> Any:
+        if key is None:
+            key = tuple(self.flag(a) for a in table.axes)
         value = table.cell(key)
         if value is None:
             raise EvaluationError(f"the table `{table.name}` has no cell for {key}")
@@ -87,13 +86,15 @@ class ExampleRun:
         return item[name]
 
 
-def evaluate(rules: Rules, formula: Formula, given: Mapping[str, Any]) -> tuple[Case | None, Any]:
+def evaluate(
+    rules: Rules, formula: Formula, given: Mapping[str, Any], band: int = VALUE
+) -> tuple[Case | None, Any]:
     """
     The case that holds for these values, and the result.
 
     Raises `MissingValue` for a name that is not given, `EvaluationError` where there is no answer.
     """
-    run = ExampleRun(formula, given)
+    run = ExampleRun(formula, given, band)
     loop = {CURRENT: run.current} if formula.per else NO_LOOP
     for case, when, expr in rules.compiled(formula.id).cases:
         try:

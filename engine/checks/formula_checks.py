@@ -9,7 +9,7 @@ from typing import Any
 from .. import expression as ex
 from ..algebra import EvaluationError
 from ..errors import Problem, RuleFileError
-from ..formula import WILDCARD, Formula
+from ..formula import WILDCARD, Formula, Table
 from ..rules import Rules
 from ..scope import suggest
 from ..template import holes, number
@@ -64,22 +64,53 @@ def check_names(rules: Rules, formula: Formula) -> Iterator[Problem]:
             )
     for table in formula.tables.values():
         for axis in table.axes:
-            if axis not in formula.flags:
+            if axis not in formula.flags and axis not in formula.symbols:
                 yield formula.source.problem(
                     "F201",
                     "unknown-symbol",
                     formula.source.mark(("tables", table.name, "axes")),
-                    f"The axis `{axis}` of `{table.name}` is not listed under flags.",
+                    f"The axis `{axis}` of `{table.name}` is not listed under flags or symbols.",
                 )
     if any(r not in rules.formulas and r not in rules.broken for r in formula.reads):
         return
     for path, tree in expressions(formula):
+        yield from check_loops(rules, formula, path, tree)
         try:
             rules.compile(formula, tree, path)
         except RuleFileError as error:
             yield from error.problems
+    for name, proof in formula.evidence.items():
+        if proof.within is not None:
+            unknown = ex.names(proof.within) - set(rules.flags.flags)
+            for word in sorted(unknown):
+                yield formula.source.problem(
+                    "F201",
+                    "unknown-symbol",
+                    formula.source.mark(("evidence", name, "within")),
+                    f"`{word}` is not a flag; the conditions of a measurement are over flags."
+                    f"{suggest(word, rules.flags.flags)}",
+                )
     for path, text in sentences(formula):
         yield from check_sentence(rules, formula, path, text)
+
+
+def check_loops(rules: Rules, formula: Formula, path: Path, tree: ex.Node) -> Iterator[Problem]:
+    """F208, F214: a loop runs over a list and its variable hides no declared name."""
+    for node in ex.walk(tree):
+        for loop in node.loops if isinstance(node, ex.Fold) else ():
+            mark = formula.source.inside(path, loop.at)
+            if loop.var in formula.declared():
+                yield formula.source.problem(
+                    "F208",
+                    "reserved-name",
+                    mark,
+                    f"`{loop.var}` is declared in this file; use another name for the loop.",
+                )
+            flag = rules.flags.flags.get(loop.source) if loop.of is None else None
+            if flag is not None and flag.kind != "words":
+                yield formula.source.problem(
+                    "F214", "unknown-list", mark, f"`{loop.source}` is one value and no list."
+                )
 
 
 def check_sentence(rules: Rules, formula: Formula, path: Path, text: str) -> Iterator[Problem]:
@@ -199,7 +230,7 @@ def check_unused(rules: Rules, formula: Formula) -> Iterator[Problem]:
 
 
 def check_declarations(rules: Rules, formula: Formula) -> Iterator[Problem]:
-    """F208, F209, F213: names are free, unique, and symbols say unit or words."""
+    """F102, F208, F213: names are free, unique, and symbols say unit or words."""
     seen: dict[str, str] = {}
     for part in ("symbols", "constants", "tables"):
         for name in getattr(formula, part):
@@ -219,6 +250,12 @@ def check_declarations(rules: Rules, formula: Formula) -> Iterator[Problem]:
                     f"`{name}` stands under {seen[name]} too. Rename one of them.",
                 )
             seen[name] = part
+    ids = [limit.id for limit in formula.limits]
+    for limit in formula.limits:
+        if ids.count(limit.id) > 1:
+            yield formula.source.problem(
+                "F102", "duplicate-key", limit.mark, f"Two limits are called `{limit.id}`."
+            )
     for symbol in formula.symbols.values():
         if symbol.unit is None and not symbol.oneof and symbol.source.startswith("flags."):
             yield formula.source.problem(
@@ -230,7 +267,7 @@ def check_declarations(rules: Rules, formula: Formula) -> Iterator[Problem]:
 
 
 def check_evidence(rules: Rules, formula: Formula) -> Iterator[Problem]:
-    """F501, F502, F504: everything rests on evidence that exists and is used."""
+    """F206, F501, F502: everything rests on evidence that exists and is used."""
     used: set[str] = set()
     places: list[tuple[Path, str, tuple[str, ...]]] = [
         (c.path, f"Case `{c.id}`", c.evidence) for c in formula.cases
@@ -372,12 +409,12 @@ def spellings(rules: Rules, formula: Formula, tree: ex.Node | None) -> str:
 
 
 def check_tables(rules: Rules, formula: Formula) -> Iterator[Problem]:
-    """F304, F306: cells are named after values that exist."""
+    """F304: cells are named after values that exist, and no run can ask for a missing one."""
+    domain = domain_of(rules, formula)
     for table in formula.tables.values():
         for key in table.cells:
             for axis, value in zip(table.axes, key, strict=True):
-                flag = rules.flags.flags.get(axis)
-                values = flag.domain if flag else None
+                values = domain(axis)
                 if values and value != WILDCARD and value not in values:
                     yield formula.source.problem(
                         "F304",
@@ -386,6 +423,35 @@ def check_tables(rules: Rules, formula: Formula) -> Iterator[Problem]:
                         f"`{value}` is no value of {axis}."
                         f"{suggest(str(value), [str(v) for v in values])}",
                     )
+        missing = missing_cell(rules, formula, table)
+        if missing is not None:
+            yield formula.source.problem(
+                "F304",
+                "bad-table",
+                table.mark,
+                f"`{table.name}` has no cell for {describe(missing)}, and a case reads it there.",
+            )
+
+
+def missing_cell(rules: Rules, formula: Formula, table: Table) -> dict[Any, Any] | None:
+    """Axis values that a run can have, that a case reads, and that no cell is for."""
+    domain = domain_of(rules, formula)
+    if any(domain(axis) is None for axis in table.axes):
+        return None
+    for case in formula.cases:
+        if table.name not in ex.names(case.expr):
+            continue
+        conditions = Conditions({case.id: case.when}, domain, lambda n: constant_value(formula, n))
+        for axis in table.axes:
+            conditions.space.words[axis] = domain(axis) or ()
+        for point in conditions.space.combinations():
+            if not conditions.holds(case.id, point):
+                continue
+            key = tuple(point[axis] for axis in table.axes)
+            flags = {k: v for k, v in point.items() if isinstance(k, str)}
+            if table.cell(key) is None and rules.flags.possible(flags):
+                return dict(zip(table.axes, key, strict=True))
+    return None
 
 
 def check_examples(rules: Rules, formula: Formula) -> Iterator[Problem]:

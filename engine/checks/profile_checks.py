@@ -1,0 +1,192 @@
+"""Checks of profiles: keys and values that exist, what formulas read, ties, evidence."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from .. import expression as ex
+from ..errors import InputProblem, Problem
+from ..flags import check_value
+from ..formula import Formula
+from ..profile import Profile
+from ..rules import Rules
+from ..scope import suggest
+from ..versions import parse_bounds
+from .formula_checks import constant_value, domain_of, shown
+from .partition import Conditions
+
+
+def check_profiles(rules: Rules) -> Iterator[Problem]:
+    """F307, F308, F501: profiles have known keys, give what is read, and rest on evidence."""
+    card_keys = ("card", "card.architecture", "card.class", "card.vendor")
+    for kind, profiles in rules.profiles.items():
+        words = {
+            s.field: s.oneof
+            for f in rules.formulas.values()
+            for s in f.symbols.values()
+            if s.source.startswith(f"profiles.{kind}.") and s.oneof
+        }
+        lows = {
+            s.field: s.low
+            for f in rules.formulas.values()
+            for s in f.symbols.values()
+            if s.source.startswith(f"profiles.{kind}.") and s.low is not None
+        }
+        for profile in profiles:
+            source = profile.source
+            for key in profile.matches:
+                if key not in card_keys and key not in rules.flags.flags:
+                    known = [*card_keys, *rules.flags.flags]
+                    yield source.problem(
+                        "F307",
+                        "unknown-match",
+                        source.key_mark(("matches", key)),
+                        f"`{key}` is neither a flag nor {', '.join(card_keys)}."
+                        f"{suggest(key, known)}",
+                    )
+            for key, wanted in profile.matches.items():
+                problem = wrong_match(rules, key, wanted)
+                if problem:
+                    mark = source.mark(("matches", key))
+                    yield source.problem("F307", "unknown-match", mark, problem)
+            for name, allowed in words.items():
+                value = profile.values.get(name)
+                if value not in allowed:
+                    yield source.problem(
+                        "F308",
+                        "profile-value",
+                        source.key_mark(("values", name)),
+                        f"`{name}` has to be one of {', '.join(map(str, allowed))}.",
+                    )
+            for name, value in profile.values.items():
+                if isinstance(value, str):
+                    continue
+                low = lows.get(name)
+                if low is not None and value.band[0] < low:
+                    yield source.problem(
+                        "F308",
+                        "profile-value",
+                        value.mark,
+                        f"`{name}` goes down to {shown(value.band[0])}; formulas need at least "
+                        f"{shown(low)}.",
+                    )
+                if not value.evidence:
+                    yield source.problem(
+                        "F501", "no-evidence", value.mark, f"`{name}` names no evidence."
+                    )
+                for proof in value.evidence:
+                    if proof not in profile.evidence:
+                        yield source.problem(
+                            "F502",
+                            "dangling-evidence",
+                            value.mark,
+                            f"`{proof}` is not an entry under evidence."
+                            f"{suggest(proof, profile.evidence)}",
+                        )
+        if not any(not p.matches for p in profiles):
+            yield Problem(
+                "F309",
+                "no-fallback",
+                profiles[0].mark if profiles else rules.flags.source.mark(),
+                f"profiles/{kind} needs one file with `matches: {{}}` as the fallback.",
+            )
+
+
+def wrong_match(rules: Rules, key: str, wanted: Any) -> str | None:
+    """What is wrong with the value of a key, if anything."""
+    flag = rules.flags.flags.get(key)
+    if flag is None:
+        return None
+    if flag.kind == "version":
+        try:
+            parse_bounds(str(wanted))
+        except ValueError as error:
+            return f"{error}."
+        return None
+    if flag.kind == "words":
+        words = wanted if isinstance(wanted, list) else []
+        return None if words else f"`{key}` is a list of names here."
+    for value in wanted if isinstance(wanted, list) else [wanted]:
+        try:
+            check_value(flag, value)
+        except InputProblem as error:
+            return str(error)
+    return None
+
+
+def check_profile_reads(rules: Rules) -> Iterator[Problem]:
+    """F308: each profile gives the values of every case that can hold with its words."""
+    for formula in rules.formulas.values():
+        needed = {n: s for n, s in formula.symbols.items() if s.source.startswith("profiles.")}
+        for case in formula.cases:
+            for name, symbol in needed.items():
+                if name not in ex.names(case.expr):
+                    continue
+                kind = symbol.source.split(".")[1]
+                for profile in rules.profiles.get(kind, ()):
+                    if symbol.field not in profile.values and can_hold(
+                        rules, formula, case.when, kind, profile.values
+                    ):
+                        yield profile.source.problem(
+                            "F308",
+                            "profile-value",
+                            profile.source.key_mark(("values",)),
+                            f"`{symbol.field}` is missing; {formula.source.path} reads it in case "
+                            f"`{case.id}`.",
+                        )
+
+
+def can_hold(rules: Rules, formula: Formula, when: ex.Node | None, kind: str, values: Any) -> bool:
+    """Whether a condition can hold once the words of a profile are fixed."""
+    if when is None:
+        return True
+    fixed = {
+        n: values[s.field]
+        for n, s in formula.symbols.items()
+        if s.source.startswith(f"profiles.{kind}.") and isinstance(values.get(s.field), str)
+    }
+    conditions = Conditions(
+        {"when": when}, domain_of(rules, formula), lambda n: constant_value(formula, n)
+    )
+    return any(
+        conditions.holds("when", {**point, **fixed})
+        for point in conditions.space.combinations()
+        if all(point.get(n, v) == v for n, v in fixed.items())
+    )
+
+
+def check_ties(rules: Rules) -> Iterator[Problem]:
+    """F305: no two profiles can match one run without one being more specific."""
+    for profiles in rules.profiles.values():
+        for first, second in itertools.combinations(profiles, 2):
+            keys = set(first.matches), set(second.matches)
+            if keys[0] < keys[1] or keys[1] < keys[0] or disjoint(first, second):
+                continue
+            yield second.source.problem(
+                "F305",
+                "profile-tie",
+                second.source.key_mark(("matches",)),
+                f"`{first.id}` ({first.mark.path}) and `{second.id}` can match the same run and "
+                "neither has all the keys of the other. Add a key to one of them.",
+            )
+
+
+def disjoint(first: Profile, second: Profile) -> bool:
+    """Whether some shared key wants values that exclude each other."""
+    for key in set(first.matches) & set(second.matches):
+        mine, theirs = first.matches[key], second.matches[key]
+        if isinstance(mine, list) and isinstance(theirs, list):
+            if sorted(map(str, mine)) != sorted(map(str, theirs)) and not set(mine) & set(theirs):
+                return True
+        elif isinstance(mine, list) or isinstance(theirs, list):
+            words, one = (mine, theirs) if isinstance(mine, list) else (theirs, mine)
+            if one not in words:
+                return True
+        elif mine != theirs and not any(c in str(mine) + str(theirs) for c in "<>="):
+            return True
+    return False
+
+
+PROFILE_CHECKS = (check_profiles, check_profile_reads, check_ties)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -43,6 +43,7 @@ class Model:
     architecture: str
     verified: bool
     warnings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +198,15 @@ class _Resolver:
             self.architecture.id,
             verified,
             tuple(self.warnings),
+            tuple(self.remarks(data.get("remarks", ()))),
         )
+
+    def remarks(self, entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """What should be said about keys that this file does not price."""
+        for remark in entries:
+            present = [k for k in remark["any_key"] if self.config.get(k) is not None]
+            if present:
+                yield fill(remark["says"], {**self.values, "key": present[0]})
 
     def field(self, name: str, spec: Mapping[str, Any]) -> Any:
         for key in spec["from"]:

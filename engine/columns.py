@@ -91,7 +91,9 @@ def stacked(values: Sequence[Any]) -> Any:
         if len(known) < len(values):
             item[PRESENT] = column([v is not None for v in values])
         return item
-    if known and isinstance(known[0], (list, tuple)) and any(_is_items(v) for v in known):
+    if known and all(isinstance(v, (list, tuple)) and not v for v in known):
+        return ()
+    if known and isinstance(known[0], (list, tuple)) and any(map(_is_items, known)):
         length = max(map(len, known))
         return [
             stacked([v[i] if v and i < len(v) else None for v in values]) for i in range(length)

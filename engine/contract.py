@@ -57,7 +57,10 @@ def to_dict(report: Report) -> dict[str, Any]:
 
     result["savings_hints"] = [h.text for h in price_hints(prepared)]
     result["warnings"] = list(report.warnings)
-    result["notes"] = [c.says for c in report.caveats if c.level in ("note", "tell")]
+    result["notes"] = [
+        *report.remarks,
+        *(c.says for c in report.caveats if c.level == "note"),
+    ]
     result["evidence"] = {c.id: c.grade.to_dict() for c in report.components}
     result["evidence"]["gpu"] = card_grade(report)
     result["overlays"] = list(report.overlays)

@@ -147,7 +147,8 @@ class Report(Mapping[str, Any]):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a person should be told once, beside the answer."""
-        return tuple(c.says for c in self.caveats if c.level == "tell")
+        told = (c.says for c in self.caveats if c.level == "tell")
+        return (*self.prepared.model.remarks, *told)
 
     @property
     def overlays(self) -> tuple[str, ...]:

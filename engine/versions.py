@@ -38,7 +38,7 @@ class Version:
             raise ValueError(f"`{text}` is not a version such as 4.57 or 5.0.1")
         self.text = text
 
-    def _test(self, op: str, other: object) -> bool:
+    def _test(self, op: str, other: object) -> Any:
         text = other.text if isinstance(other, Version) else other
         if not isinstance(text, str):
             return NotImplemented
@@ -47,19 +47,24 @@ class Version:
         return is_version(text) and _TESTS[op](rank(self.text), rank(text))
 
     def __eq__(self, other: object) -> bool:
-        return self._test("==", other)
+        result: bool = self._test("==", other)
+        return result
 
     def __lt__(self, other: object) -> bool:
-        return self._test("<", other)
+        result: bool = self._test("<", other)
+        return result
 
     def __le__(self, other: object) -> bool:
-        return self._test("<=", other)
+        result: bool = self._test("<=", other)
+        return result
 
     def __gt__(self, other: object) -> bool:
-        return self._test(">", other)
+        result: bool = self._test(">", other)
+        return result
 
     def __ge__(self, other: object) -> bool:
-        return self._test(">=", other)
+        result: bool = self._test(">=", other)
+        return result
 
     def __hash__(self) -> int:
         return hash(self.text if self.text == UNKNOWN else rank(self.text))

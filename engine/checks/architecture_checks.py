@@ -43,6 +43,8 @@ def check_one(architecture: Architecture) -> Iterator[Problem]:
         yield from parsed(source, ("checks", index, "when"), check["when"], scope(known))
         yield from sentence(architecture, ("checks", index, "says"), known)
     yield from sentence(architecture, ("unverified", "says"), known)
+    for index in range(len(data.get("remarks", ()))):
+        yield from sentence(architecture, ("remarks", index, "says"), {**known, "key": None})
     for index, group in enumerate(data["layer_groups"]):
         path: Path = ("layer_groups", index)
         yield from parsed(source, (*path, "count"), group["count"], scope(known))

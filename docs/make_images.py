@@ -23,7 +23,7 @@ FLAGS = {"qlora": True, "lora_r": 64, "batch_size": 4, "flash_attn": True}
 COMMAND = ("--qlora", "--lora-r", "64", "--batch-size", "4", "--flash-attn", "--gpu", "4090")
 GROUND, INK = (24, 26, 31), (208, 212, 220)
 COLOURS = [
-    *((58, 62, 72), (224, 96, 96), (96, 184, 112), (222, 174, 84)),
+    *((88, 94, 106), (224, 96, 96), (86, 164, 98), (214, 158, 74)),
     *((91, 141, 239), (184, 119, 219), (42, 161, 152), (208, 212, 220)),
 ]
 
@@ -43,6 +43,7 @@ def draw() -> str:
     console.print(Text(f"$ fitcheck {shlex.join((MODEL, *COMMAND))}\n", style="bold"))
     for part in estimate_view(report, Request(MODEL, FLAGS, {"gpu": "4090"}), WIDTH):
         console.print(part)
+    console.print()
     theme = TerminalTheme(GROUND, INK, COLOURS, COLOURS)
     return console.export_svg(title="fitcheck", theme=theme)
 

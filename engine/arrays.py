@@ -19,8 +19,6 @@ from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from .algebra import EvaluationError
-
 if TYPE_CHECKING:
     import numpy as np
 
@@ -35,8 +33,12 @@ class Coded:
     values: tuple[Any, ...]
     codes: np.ndarray[Any, Any]
 
-    def __iter__(self) -> Iterator[Any]:
-        raise EvaluationError("a loop over a list that differs between configurations")
+    def __iter__(self) -> Iterator[Coded]:
+        """The items of lists side by side, None where a list is shorter."""
+        lists = [value or () for value in self.values]
+        for index in range(max(map(len, lists))):
+            items = tuple(part[index] if index < len(part) else None for part in lists)
+            yield Coded(items, self.codes)
 
 
 def array_like(value: Any) -> bool:

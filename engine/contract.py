@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from .template import MIB
+from .versions import Version
 
 if TYPE_CHECKING:
     from .report import Report
@@ -98,8 +99,15 @@ def training_block(report: Report) -> dict[str, Any]:
         value = values[flag.id]
         if flag.null_without and not values[flag.null_without]:
             value = None
-        block[flag.json] = list(value) if isinstance(value, tuple) else value
+        block[flag.json] = plain(value)
     return block
+
+
+def plain(value: Any) -> Any:
+    """A flag's value as JSON has it: lists of words as lists, versions as text."""
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, Version) else value
 
 
 def put(target: dict[str, Any], key: str, value: Any) -> None:

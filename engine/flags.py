@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import expression as ex
-from .algebra import EXACT, NO_LOOP, compile_tree
+from .algebra import EXACT, NO_LOOP, Thunk, compile_tree
 from .errors import InputProblem, RuleFileError
 from .scope import Scope, suggest
 from .units import Unit, UnitError, Units
@@ -88,6 +88,7 @@ class FlagSet:
     groups: tuple[str, ...]
     default_card: str
     source: Source = field(repr=False)
+    _holds: dict[str, Thunk] = field(default_factory=dict, repr=False)
 
     def spelled(self, name: str) -> str:
         """The option as typed on the command line."""
@@ -149,11 +150,18 @@ class FlagSet:
         """The names a condition over flags may use."""
         return Scope({}, {}, {}, self.flags, {})
 
+    def holds(self, conflict: Conflict) -> Thunk:
+        """The condition of a conflict as a function, compiled once."""
+        if conflict.id not in self._holds:
+            tree = conflict.when
+            self._holds[conflict.id] = compile_tree(tree, EXACT, self.scope().inside(tree))
+        return self._holds[conflict.id]
+
     def refuse_conflicts(self, settings: Settings, explicit: Mapping[str, Any]) -> None:
         """Raise `InputProblem` for the first conflict that holds."""
         for conflict in self.conflicts:
-            holds = compile_tree(conflict.when, EXACT, self.scope().inside(conflict.when))
-            if all(g in explicit for g in conflict.given) and holds(FlagValues(settings), NO_LOOP):
+            given = all(g in explicit for g in conflict.given)
+            if given and self.holds(conflict)(FlagValues(settings), NO_LOOP):
                 raise InputProblem(fill(conflict.says, settings.values))
 
     def possible(self, values: Mapping[str, Any]) -> bool:
@@ -161,10 +169,9 @@ class FlagSet:
         run = FlagValues(Settings(values, {}))
         for conflict in self.conflicts:
             names = ex.names(conflict.when)
-            if names <= values.keys() and not self.given_only(conflict, values):
-                holds = compile_tree(conflict.when, EXACT, self.scope().inside(conflict.when))
-                if holds(run, NO_LOOP):
-                    return False
+            applies = names <= values.keys() and not self.given_only(conflict, values)
+            if applies and self.holds(conflict)(run, NO_LOOP):
+                return False
         return True
 
     def given_only(self, conflict: Conflict, values: Mapping[str, Any]) -> bool:

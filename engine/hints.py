@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import expression as ex
-from .algebra import EXACT, NO_LOOP, compile_tree
+from .algebra import NO_LOOP
 from .cards import Card, all_cards
-from .errors import FitcheckError, InputProblem, RuleFileError
+from .errors import FitcheckError, InputProblem
 from .flags import Flag
 from .report import Prepared, find_caveats
 from .run import Run
-from .scope import Scope
 from .template import MIB
 
 Lever = Mapping[str, Any]  # one entry of `levers:` in the hints file
@@ -62,22 +60,9 @@ class Proposal:
 
 def _evaluate(run: Run, text: str) -> Any:
     """An expression over flags and quantities, as the hints file uses it."""
-    rules = run.rules
-    if rules.hints is None:
+    if run.rules.hints is None:
         raise FitcheckError("formulas/hints.yaml is missing.")
-    try:
-        tree = ex.parse(text)
-    except ex.ExpressionError as error:
-        raise RuleFileError(
-            [
-                rules.hints.problem(
-                    error.code, error.name, rules.hints.mark(), f"`{text}`: {error.message}"
-                )
-            ]
-        ) from None
-    reads = {f.id: f.per for f in rules.formulas.values()}
-    scope = Scope({}, {}, {}, rules.flags.flags, reads)
-    return compile_tree(tree, EXACT, scope.inside(tree))(run, NO_LOOP)
+    return run.rules.condition(text, run.rules.hints)(run, NO_LOOP)
 
 
 def _values(run: Run, change: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,12 @@ def divide(left: Any, right: Any) -> Any:
 
 def modulo(left: Any, right: Any) -> Any:
     """The remainder with the sign of the divisor; a multiple leaves 0."""
-    return left - right * below(divide(left, right))
+    import numpy as np
+
+    quotient = divide(left, right)
+    whole = below(quotient)
+    multiple = abs(quotient - whole) <= SLACK * abs(quotient)
+    return np.where(multiple, 0.0, left - right * whole)[()]
 
 
 def _defined(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -105,7 +110,13 @@ def contains(item: Any, words: Any) -> Any:
 
 def present(bound: Loop) -> Any:
     """Where every list item of a loop exists."""
-    return every(i.get(PRESENT, True) for i in bound.values() if isinstance(i, Mapping))
+    found = []
+    for item in bound.values():
+        if isinstance(item, Mapping):
+            found.append(item.get(PRESENT, True))
+        elif isinstance(item, Coded):
+            found.append(lookup(lambda word: word is not None, item))
+    return every(found)
 
 
 def _largest(*values: Any) -> Any:

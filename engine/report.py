@@ -8,18 +8,17 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from . import expression as ex
-from .algebra import EXACT, NO_LOOP, Loop, compile_tree
+from .algebra import NO_LOOP, Loop
 from .architecture import Model
 from .cards import Card
-from .errors import FitcheckError, Refusal, RuleFileError
+from .errors import FitcheckError, Refusal
 from .flags import Settings
 from .formula import Formula, Limit
 from .grades import Grade, Grader
 from .rules import Rules, Status
 from .run import Facts, Run
-from .scope import CURRENT, NameProblem
-from .template import MIB, render
+from .scope import CURRENT
+from .template import MIB
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +243,7 @@ def phase_levels(run: Run, components: Sequence[Component]) -> dict[str, int]:
 def verdict(run: Run) -> tuple[Status, tuple[str, ...]]:
     """The one status that holds, with the sentences that say why."""
     rules = run.rules
-    held = [s for s in rules.statuses if rules.compile(s.formula, s.when, ("when",))(run, NO_LOOP)]
+    held = [s for s in rules.statuses if rules.exact(s.formula, s.when, ("when",))(run, NO_LOOP)]
     if len(held) != 1:
         names = ", ".join(s.id for s in held) or "none"
         raise FitcheckError(
@@ -254,7 +253,7 @@ def verdict(run: Run) -> tuple[Status, tuple[str, ...]]:
     reasons = tuple(
         sentence(run, status.formula, says)
         for i, (when, says) in enumerate(status.because)
-        if rules.compile(status.formula, when, ("because", i, "when"))(run, NO_LOOP)
+        if rules.exact(status.formula, when, ("because", i, "when"))(run, NO_LOOP)
     )
     return status, reasons
 
@@ -285,43 +284,13 @@ def _holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:
         loops = [{CURRENT: item} for item in run.items(formula.per)]
     if limit.when is None:
         return loops[0]
-    condition = run.rules.compile(formula, limit.when, (*limit.path, "when"))
+    condition = run.rules.exact(formula, limit.when, (*limit.path, "when"))
     return next((loop for loop in loops if condition(run, loop)), None)
 
 
 def sentence(run: Run, formula: Formula, text: str, loop: Loop = NO_LOOP) -> str:
     """A sentence of a rule file with its holes filled from this run."""
-    scope = run.rules.scope(formula)
-
-    def value(tree: ex.Node) -> tuple[Any, bool]:
-        result = compile_tree(tree, EXACT, scope.inside(tree))(run, loop)
-        return result, isinstance(tree, ex.Name) and is_bytes(run.rules, formula, tree.id)
-
-    try:
-        return render(text, value)
-    except (NameProblem, ex.ExpressionError) as error:
-        raise RuleFileError(
-            [
-                formula.source.problem(
-                    "F211",
-                    "bad-sentence",
-                    formula.source.mark(),
-                    f"In the sentence `{text}`: {error}",
-                )
-            ]
-        ) from None
-
-
-def is_bytes(rules: Rules, formula: Formula, name: str) -> bool:
-    """Whether a name of a formula file is an amount of memory."""
-    unit = None
-    if name in formula.symbols:
-        unit = formula.symbols[name].unit
-    elif name in formula.constants:
-        unit = formula.constants[name].unit
-    elif name in formula.reads:
-        unit = rules.formula(name).unit
-    return unit is not None and unit.text == "byte"
+    return run.rules.sentence(formula, text).render(run, loop)
 
 
 def in_mib(value: int | Fraction, decimals: int = 2) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from .flags import FlagSet
 from .formula import Case, Formula
 from .profile import Profile
 from .scope import NameProblem, Scope, suggest
+from .template import Sentence, prepare
 from .units import Units
 from .yaml_source import Path, Source
 
@@ -62,6 +63,9 @@ class Rules:
     lists: Mapping[str, ex.Node]  # lists declared by their count
     broken: frozenset[str] = frozenset()  # ids of formula files that could not be read
     _compiled: dict[str, Compiled] = field(default_factory=dict, repr=False)
+    _exact: dict[tuple[str, Path], Thunk] = field(default_factory=dict, repr=False)
+    _sentences: dict[tuple[str, str], Sentence] = field(default_factory=dict, repr=False)
+    _conditions: dict[str, Thunk] = field(default_factory=dict, repr=False)
 
     @property
     def overlays(self) -> tuple[str, ...]:
@@ -113,6 +117,57 @@ class Rules:
                     )
                 ]
             ) from None
+
+    def exact(self, formula: Formula, tree: ex.Node, path: Path) -> Thunk:
+        """`compile` in exact arithmetic, once for each place."""
+        key = (formula.source.path, path)
+        if key not in self._exact:
+            self._exact[key] = self.compile(formula, tree, path)
+        return self._exact[key]
+
+    def sentence(self, formula: Formula, text: str) -> Sentence:
+        """A sentence of a formula file, its holes compiled once; raises `RuleFileError`."""
+        key = (formula.source.path, text)
+        if key not in self._sentences:
+            scope = self.scope(formula)
+            try:
+                self._sentences[key] = prepare(text, scope, self.unit_text(formula))
+            except (NameProblem, ex.ExpressionError) as error:
+                message = f"In the sentence `{text}`: {error}"
+                mark = formula.source.mark()
+                raise RuleFileError(
+                    [formula.source.problem("F211", "bad-sentence", mark, message)]
+                ) from None
+        return self._sentences[key]
+
+    def unit_text(self, formula: Formula) -> Callable[[str], str]:
+        """The unit of each name of a formula file, as text."""
+
+        def unit(name: str) -> str:
+            if name in formula.symbols:
+                found = formula.symbols[name].unit
+            elif name in formula.constants:
+                found = formula.constants[name].unit
+            else:
+                found = self.formulas[name].unit if name in self.formulas else None
+            return found.text if found is not None else ""
+
+        return unit
+
+    def condition(self, text: str, source: Source) -> Thunk:
+        """An expression over flags and quantities, as the hints file has it, compiled once."""
+        if text not in self._conditions:
+            try:
+                tree = ex.parse(text)
+                reads = {f.id: f.per for f in self.formulas.values()}
+                scope = Scope({}, {}, {}, self.flags.flags, reads)
+                self._conditions[text] = compile_tree(tree, EXACT, scope.inside(tree))
+            except (ex.ExpressionError, NameProblem) as error:
+                problem = source.problem(
+                    error.code, error.name, source.mark(), f"`{text}`: {error.message}"
+                )
+                raise RuleFileError([problem]) from None
+        return self._conditions[text]
 
     def compiled(self, name: str) -> Compiled:
         """The formula's cases as exact functions, compiled once."""

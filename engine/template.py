@@ -11,29 +11,53 @@ from fractions import Fraction
 from typing import Any
 
 from . import expression as ex
+from .algebra import EXACT, NO_LOOP, Loop, Thunk, compile_tree
+from .scope import Scope
 
-_HOLE = re.compile(r"\{([^{}]+)\}")
 MIB = 1 << 20
+
+
+def _hole() -> re.Pattern[str]:
+    return re.compile(r"\{([^{}]+)\}")  # cached by the re module, compiled when first needed
 
 
 def holes(text: str) -> list[tuple[str, str, int]]:
     """Every hole as (expression, format, offset)."""
     found = []
-    for match in _HOLE.finditer(text):
+    for match in _hole().finditer(text):
         expression, _, form = match.group(1).partition("|")
         found.append((expression.strip(), form.strip(), match.start(1)))
     return found
 
 
-def render(text: str, value: Callable[[ex.Node], tuple[Any, bool]]) -> str:
-    """The sentence with its holes filled; `value` gives (value, whether it is in bytes)."""
+class Sentence:
+    """A sentence whose holes are compiled: literal parts and (function, in bytes, format) holes."""
 
-    def one(match: re.Match[str]) -> str:
+    def __init__(self, parts: list[str | tuple[Thunk, bool, str]]) -> None:
+        self.parts = parts
+
+    def render(self, run: Any, loop: Loop = NO_LOOP) -> str:
+        """The sentence with its holes filled from a run."""
+        text = "".join(
+            part if isinstance(part, str) else show(part[0](run, loop), part[1], part[2])
+            for part in self.parts
+        )
+        return " ".join(text.split())
+
+
+def prepare(text: str, scope: Scope, unit: Callable[[str], str]) -> Sentence:
+    """Compile the holes of a sentence; raises `ExpressionError` or `NameProblem`."""
+    parts: list[str | tuple[Thunk, bool, str]] = []
+    end = 0
+    for match in _hole().finditer(text):
+        parts.append(text[end : match.start()])
         expression, _, form = match.group(1).partition("|")
-        result, in_bytes = value(ex.parse(expression.strip()))
-        return show(result, in_bytes, form.strip())
-
-    return " ".join(_HOLE.sub(one, text).split())
+        tree = ex.parse(expression.strip())
+        in_bytes = isinstance(tree, ex.Name) and unit(tree.id) == "byte"
+        parts.append((compile_tree(tree, EXACT, scope.inside(tree)), in_bytes, form.strip()))
+        end = match.end()
+    parts.append(text[end:])
+    return Sentence(parts)
 
 
 def show(value: Any, in_bytes: bool = False, form: str = "") -> str:

@@ -326,17 +326,37 @@ def test_every_declared_flag_is_an_option_of_its_kind() -> None:
     assert "lora" in {f.id for f in flags.flags.values() if isinstance(f, Flag) and f.inverse}
 
 
-def test_rules_may_add_a_flag(tmp_path: Path) -> None:
-    original = Path(rules_for().flags.source.path)
-    assert original.name == "flags.yaml"
-    text = (Path(__file__).parents[1] / "formulas/flags.yaml").read_text(encoding="utf-8")
-    changed = text.replace("    default: adamw\n", "    default: sgd\n")
-    assert changed != text
-    (tmp_path / "formulas").mkdir()
-    (tmp_path / "formulas/flags.yaml").write_text(changed, encoding="utf-8")
-    assert "[default: sgd]" in call("--help", "--rules", str(tmp_path)).out
-    assert "[default: sgd]" in call(f"--rules={tmp_path}", "--help").out
-    assert "[default: sgd]" not in call("--help", "--", "--rules", str(tmp_path)).out
+@pytest.fixture
+def changed_flags(tmp_path: Path) -> Callable[[str, str], str]:
+    """An overlay folder in which one text of flags.yaml is another."""
+
+    def change(old: str, new: str) -> str:
+        text = (Path(__file__).parents[1] / "formulas/flags.yaml").read_text(encoding="utf-8")
+        assert old in text
+        (tmp_path / "formulas").mkdir()
+        (tmp_path / "formulas/flags.yaml").write_text(text.replace(old, new), encoding="utf-8")
+        return str(tmp_path)
+
+    return change
+
+
+def test_rules_change_defaults_and_help(changed_flags: Callable[[str, str], str]) -> None:
+    folder = changed_flags("    default: adamw\n", "    default: sgd\n")
+    assert "[default: sgd]" in call("--help", "--rules", folder).out
+    assert "[default: sgd]" in call(f"--rules={folder}", "--help").out
+    assert "[default: sgd]" not in call("--help", "--", "--rules", folder).out
+    assert call(LLAMA, "--rules", folder, "--json").data["training"]["optimizer"] == "sgd"
+
+
+def test_rules_may_add_a_flag(changed_flags: Callable[[str, str], str]) -> None:
+    new = "flags:\n  torch: {option: --torch, group: Training options, type: version, "
+    folder = changed_flags("flags:\n", new + 'default: "2.9", help: Version of torch.}\n')
+    assert "--torch VERSION" in call("--help", "--rules", folder).out
+    assert "torch 2.9 ·" in call(LLAMA, "--rules", folder).out
+    outcome = call(LLAMA, "--rules", folder, "--torch", "2.10", "--json")
+    assert outcome.data["training"]["torch"] == "2.10"
+    assert "is not a version" in refused(LLAMA, "--rules", folder, "--torch", "new")
+    assert "No such option" in refused(LLAMA, "--torch", "2.10")
 
 
 # JSON

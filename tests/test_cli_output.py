@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -220,29 +221,24 @@ def test_a_long_command_is_broken_before_options() -> None:
     assert shlex.split("\n".join(lines).replace("\\\n", "")) == words
 
 
-def test_proposals_are_tight() -> None:
-    """No flag of a proposal can be left out."""
-    for flags, gpu in (
+@pytest.mark.parametrize(
+    ("flags", "gpu"),
+    [
         ({"batch_size": 8, "seq_len": 8192}, "t4"),
         ({"batch_size": 8, "seq_len": 1024, "precision": "fp32"}, "3060-12"),
         ({"lora": False}, "a100-80"),
-    ):
-        prepared = estimate(LLAMA, gpu=gpu, **flags).prepared
-        proposal = propose(prepared)
-        assert proposal is not None
-        levers = prepared.rules.hints and prepared.rules.hints.data["levers"]
-        pulled = {lever["says"] for lever in levers or () if lever["says"] in proposal.says}
-        for says in pulled - {"a smaller micro-batch with more accumulation steps does the same"}:
-            kept = {
-                name
-                for lever in levers or ()
-                if lever["says"] in pulled - {says}
-                for name in lever["change"]
-            }
-            fewer = {n: v for n, v in proposal.changes.items() if n in kept}
-            assert fewer == proposal.changes or not prepared.changed(**fewer).run_with(()).value(
-                "fits"
-            )
+    ],
+)
+def test_no_part_of_a_proposal_can_be_left_out(flags: dict[str, Any], gpu: str) -> None:
+    prepared = estimate(LLAMA, gpu=gpu, **flags).prepared
+    proposal = propose(prepared)
+    assert proposal is not None and prepared.rules.hints is not None
+    pulled = [e for e in prepared.rules.hints.data["levers"] if e["says"] in proposal.says]
+    for says in proposal.says:
+        kept = {name for lever in pulled if lever["says"] != says for name in lever["change"]}
+        fewer = {name: value for name, value in proposal.changes.items() if name in kept}
+        if fewer != proposal.changes:  # two levers may move the same flag
+            assert not prepared.changed(**fewer).run_with(()).value("fits")
 
 
 # colours and streams
@@ -406,7 +402,7 @@ def completed(words: str, position: int) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-m", "fitcheck"],
         env={
-            **_environment(),
+            **os.environ,
             "_FITCHECK_COMPLETE": "bash_complete",
             "COMP_WORDS": words,
             "COMP_CWORD": str(position),
@@ -419,17 +415,9 @@ def completed(words: str, position: int) -> list[str]:
     return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
 
-def _environment() -> dict[str, str]:
-    import os
-
-    return dict(os.environ)
-
-
 def test_models_cards_flags_and_values_are_completed() -> None:
     assert "meta-llama/llama-3.1-8b" in completed("fitcheck meta-llama/llama-3", 1)
-    assert completed("fitcheck x --gpu h2", 3) == ["h200", "h20-141", "h20"] or set(
-        completed("fitcheck x --gpu h2", 3)
-    ) >= {"h200", "h20"}
+    assert {"h20", "h200"} <= set(completed("fitcheck x --gpu h2", 3))
     assert completed("fitcheck x --optimizer sgd-", 3) == ["sgd-momentum"]
     assert completed("fitcheck estimate x --source c", 4) == ["catalogue"]
     assert "--flash-attn" in completed("fitcheck x --flash", 2)

@@ -1,0 +1,133 @@
+"""The lines of the table: each component with its size, share, bar, phases and evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from fitcheck.cli.bars import bar
+from fitcheck.cli.words import gib, whole_mib
+from fitcheck.engine.explain import peak as peak_phase
+from fitcheck.engine.grades import Grade, weakest
+
+if TYPE_CHECKING:
+    from fitcheck.engine.report import Component, Report
+
+LIVE, DEAD, PEAK = "●", "·", "▲"
+GAP = 2
+LONGEST_TITLE = 28
+NARROW_BAR, GOOD_BAR, WIDE_BAR = 8, 16, 40
+
+# One colour for each component, in order, out of the terminal's own palette: that is what its
+# owner can read on the ground that it has.
+PALETTE = ("bright_blue", "cyan", "magenta", "yellow", "green", "bright_red", "bright_black")
+
+
+def colour_of(position: int) -> str:
+    return PALETTE[position % len(PALETTE)]
+
+
+def lives(component: Component, phase: str) -> bool:
+    """Whether a component is there in a phase."""
+    return phase in component.phases or "always" in component.phases
+
+
+def initials(phases: Iterable[str]) -> dict[str, str]:
+    """A capital for each phase; more letters where two would be the same."""
+    names, length = list(phases), 1
+    while len({name[:length] for name in names}) < len(names) and length < 4:
+        length += 1
+    return {name: name[:length].capitalize() for name in names}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What has room: columns for the bars (0 for none), and whether evidence names its rows."""
+
+    bars: int
+    rows: bool
+
+    def grade(self, grade: Grade) -> str:
+        return str(grade) if self.rows else grade.grade
+
+
+def layout(report: Report, width: int) -> Layout:
+    """The bars take what the other columns leave; rows of evidence are shown beside good bars."""
+    numbers = [whole_mib(n) for n in (report.phases[peak_phase(report)], *sizes(report))]
+    titles = max(cell_len(c.title) for c in report.components)
+    marks = sum(len(letter) + 1 for letter in initials(report.phases).values()) - 1
+    taken = min(titles, LONGEST_TITLE) + max(map(len, numbers)) + len("100.0") + marks + 5 * GAP
+    for rows, wanted in ((True, GOOD_BAR), (False, NARROW_BAR)):
+        words = [str(c.grade) if rows else c.grade.grade for c in report.components]
+        room = width - taken - max(map(len, (*words, "evidence")))
+        if room >= wanted:
+            return Layout(min(room, WIDE_BAR), rows)
+    return Layout(0, False)
+
+
+def sizes(report: Report) -> list[int]:
+    return [c.bytes for c in report.components]
+
+
+def marks(letters: Mapping[str, str], signs: Mapping[str, tuple[str, str]]) -> Text:
+    """A sign with its style for each phase, each below the phase's letter."""
+    text = Text(no_wrap=True)
+    for phase, letter in letters.items():
+        sign, style = signs[phase]
+        text.append(" " if text else "").append(sign.ljust(len(letter)), style=style)
+    return text
+
+
+def life(component: Component, letters: Mapping[str, str], colour: str) -> Text:
+    """A dot in each phase in which a component is there."""
+    alive, dead = (LIVE, colour), (DEAD, "dim")
+    return marks(letters, {p: alive if lives(component, p) else dead for p in letters})
+
+
+def component_table(report: Report, width: int) -> Table:
+    """One line a component, then the total with a mark at the phase that reaches it."""
+    peak, plan, letters = peak_phase(report), layout(report, width), initials(report.phases)
+    total, usable = report.phases[peak], report.get("usable", report.prepared.card.usable)
+
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("component", no_wrap=True, overflow="ellipsis", max_width=LONGEST_TITLE)
+    table.add_column("MiB", justify="right", no_wrap=True)
+    table.add_column("%", justify="right", no_wrap=True)
+    if plan.bars:
+        table.add_column("of the usable memory"[: plan.bars], no_wrap=True, width=plan.bars)
+    heads = {p: (letter, "bold" if p == peak else "") for p, letter in letters.items()}
+    table.add_column(marks(letters, heads), no_wrap=True)
+    table.add_column("evidence", no_wrap=True, overflow="ellipsis")
+
+    def line(*start: str, chart: Text, signs: Text, grade: Grade, style: str = "") -> None:
+        middle: list[RenderableType] = [chart] if plan.bars else []
+        table.add_row(*start, *middle, signs, plan.grade(grade), style=style)
+
+    for position, component in enumerate(report.components):
+        there = lives(component, peak) and total
+        line(
+            component.title,
+            whole_mib(component.bytes),
+            f"{component.bytes / total * 100:.1f}" if there else "-",
+            chart=Text(bar(component.bytes, usable, plan.bars), style=colour_of(position)),
+            signs=life(component, letters, colour_of(position)),
+            grade=component.grade,
+        )
+    table.add_row(*(Rule(style="bright_black") for _ in table.columns))
+    line(
+        "total",
+        whole_mib(total),
+        "100.0",
+        chart=Text(gib(total), style="not bold"),
+        signs=marks(letters, {p: (PEAK if p == peak else " ", "") for p in letters}),
+        grade=weakest(c.grade for c in report.components),
+        style="bold",
+    )
+    return table

@@ -1,0 +1,205 @@
+"""`fitcheck MODEL`: one estimate, as a table, JSON, an explanation or a derivation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fitcheck.cli import options
+from fitcheck.cli.output import say, write, write_error
+from fitcheck.engine.api import choose_card, prepare, rules_for
+from fitcheck.engine.errors import InputProblem
+from fitcheck.engine.report import build_report
+
+if TYPE_CHECKING:
+    from fitcheck.engine.report import Report
+    from fitcheck.engine.rules import Rules
+
+ABOUT = """\
+Say whether fine-tuning MODEL fits on a GPU, and where every byte goes.
+
+MODEL is a Hugging Face Hub id (meta-llama/Llama-3.1-8B), a config.json or the folder it lies in, or
+a model of the bundled catalogue, which needs no network.
+"""
+OUTPUT_ONLY = {  # they format an answer, so they need a model
+    "as_json": "--json",
+    "verbose": "--verbose",
+    "explain": "--explain",
+    "derive": "--derive",
+    "form": "--format",
+}
+REPEATED = ("gpu", "vram_mib", "source", "rules")  # they belong in a command that is proposed
+
+
+class Context(click.Context):
+    """A context that does not show the internal name where it was not typed."""
+
+    @property
+    def command_path(self) -> str:
+        return super().command_path.rstrip()
+
+
+class EstimateCommand(click.Command):
+    """The estimate, with its options printed in sections."""
+
+    context_class = Context
+
+    def __init__(self, rules: Rules, overlays: Sequence[str]) -> None:
+        self.rules, self.overlays = rules, tuple(overlays)
+        super().__init__(
+            "estimate",
+            params=[
+                options.model_argument(),
+                *options.training_options(rules.flags),
+                *options.own_options(rules.flags.default_card),
+            ],
+            help=ABOUT,
+            options_metavar="[OPTIONS]",
+        )
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return ["MODEL", "[OPTIONS]"]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                section = getattr(param, "section", options.OUTPUT)
+                sections.setdefault(section, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        codes: dict[int, list[str]] = {}
+        for status in self.rules.statuses:
+            codes.setdefault(status.exit_code, []).append(status.title.lower())
+        rows = [(str(code), " or ".join(titles)) for code, titles in sorted(codes.items())]
+        with formatter.section("Exit status"):
+            formatter.write_dl([*rows, ("2", "the estimate could not be run")])
+        with formatter.section("Examples"):
+            for line in (
+                "fitcheck meta-llama/Llama-3.1-8B --qlora --lora-r 64 --flash-attn --gpu 4090",
+                "fitcheck ./my-model/config.json --no-lora --gpu h100 --json",
+                'eval "$(fitcheck --completion bash)"     # complete names with the tab key',
+            ):
+                formatter.write(f"  {line}\n")
+
+    def invoke(self, ctx: click.Context) -> int:
+        return run(ctx, self.rules, self.overlays)
+
+
+def build(overlays: Sequence[str]) -> EstimateCommand:
+    """The command for the bundled rules with overlay folders on top."""
+    return EstimateCommand(rules_for(overlays), overlays)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was typed: the model, its flags, and the other options that a repeated command needs."""
+
+    model: str
+    flags: dict[str, Any]
+    others: dict[str, Any]
+
+
+def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
+    """Answer one command line; returns the exit status."""
+    values, typed = ctx.params, options.given(ctx)
+    if values["version"]:
+        from fitcheck import __version__
+
+        write(f"fitcheck {__version__}")
+        return 0
+    if values["completion"]:
+        from fitcheck.cli.completion import script
+
+        write(script(ctx.find_root().command, values["completion"]))
+        return 0
+    if values["list_gpus"]:
+        from fitcheck.cli.cards_table import list_cards
+
+        list_cards(rules, values["as_json"], values["no_color"])
+        return 0
+    flags = options.training_given(typed, rules.flags)
+    try:
+        rules.flags.resolve(flags)
+        if values["model"] or "gpu" in typed or "vram_mib" in typed:
+            choose_card(rules, values["gpu"], values["vram_mib"])
+    except InputProblem as error:
+        raise click.UsageError(str(error), ctx) from None
+    take_model_from_derive(values, rules)
+    if values["model"] is None:
+        return without_model(ctx, typed)
+    if values["form"] and values["derive"] is None:
+        raise click.UsageError("--format is the format of --derive: give both.", ctx)
+    others = {n: v for n, v in typed.items() if n in REPEATED}
+    return answer(rules, Request(values["model"], flags, others), values)
+
+
+def take_model_from_derive(values: dict[str, Any], rules: Rules) -> None:
+    """`--derive MODEL`: the option takes the word after it, which may have been the model."""
+    word = values["derive"]
+    if values["model"] is None and word not in (None, options.ALL) and word not in rules.formulas:
+        values["model"], values["derive"] = word, options.ALL
+
+
+def without_model(ctx: click.Context, typed: dict[str, Any]) -> int:
+    """Help where nothing was typed, else what is missing."""
+    if not typed:
+        write_error(ctx.get_help())
+        return 2
+    formats = [option for name, option in OUTPUT_ONLY.items() if name in typed]
+    if formats:
+        verb = "formats" if len(formats) == 1 else "format"
+        raise click.UsageError(
+            f"MODEL is missing: {' and '.join(formats)} {verb} the estimate of one model.", ctx
+        )
+    raise click.UsageError(
+        "MODEL is missing: give a Hub id, a path of a config.json, or a name of the catalogue.", ctx
+    )
+
+
+def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
+    """Estimate and print; returns the exit status of the verdict."""
+    prepared = prepare(
+        rules,
+        request.model,
+        gpu=values["gpu"],
+        vram_mib=values["vram_mib"],
+        source=values["source"],
+        flags=request.flags,
+    )
+    report = build_report(prepared)
+    if values["derive"] is not None:
+        component = None if values["derive"] == options.ALL else values["derive"]
+        form = values["form"] or ("json" if values["as_json"] else "text")
+        write(report.derive(component, form))
+    elif values["as_json"]:
+        write(json.dumps(as_json(report, values), indent=2))
+    else:
+        from fitcheck.cli.screen import print_estimate
+
+        print_estimate(report, request, values["verbose"], values["explain"], values["no_color"])
+    for text in report.remarks:
+        say("note", text, values["no_color"])
+    for text in report.warnings:
+        say("warning", text, values["no_color"])
+    return report.exit_code
+
+
+def as_json(report: Report, values: dict[str, Any]) -> dict[str, Any]:
+    """The JSON contract; --explain and --verbose add a key of their own."""
+    data = report.to_dict()
+    if values["explain"]:
+        data["explanation"] = report.explain()
+    if values["verbose"]:
+        from fitcheck.cli.words import quantities
+
+        data["quantities"] = quantities(report)
+    return data

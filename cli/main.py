@@ -1,0 +1,104 @@
+"""The `fitcheck` command: a first word that is no subcommand is the MODEL of an estimate."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from fitcheck.cli.completion import VARIABLE
+from fitcheck.cli.errors import PROGRAM, guarded
+
+DEFAULT = "estimate"
+
+
+class Router(click.Group):
+    """A group that hands everything whose first word is no subcommand to the estimate, unchanged.
+
+    The estimate is built when it is asked for, because its options come from the rule files, and
+    `--rules` on the same line may add some.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), DEFAULT})
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or args[0] not in self.list_commands(ctx):
+            ctx.meta[DEFAULT] = "implied"
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == DEFAULT:
+            return estimate_command(())
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, rest = args[0], args[1:]
+        if name != DEFAULT:
+            return super().resolve_command(ctx, args)
+        # Without a name of its own the usage line reads `fitcheck MODEL`, as it was typed.
+        shown = "" if ctx.meta.get(DEFAULT) else DEFAULT
+        # A key press for completion must not end in the report of a broken rule file.
+        overlays = () if ctx.resilient_parsing else overlays_in(rest)
+        return shown, estimate_command(overlays), rest
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        def run() -> Any:
+            return super(Router, self).main(
+                args,
+                PROGRAM,
+                VARIABLE,
+                standalone_mode=False,
+                windows_expand_args=windows_expand_args,
+                **extra,
+            )
+
+        if not standalone_mode:
+            return run()
+        sys.exit(guarded(run))
+
+
+def overlays_in(args: Sequence[str]) -> tuple[str, ...]:
+    """The folders given with --rules, found before the options are known."""
+    folders = []
+    for position, word in enumerate(args):
+        if word == "--":
+            break
+        if word == "--rules" and position + 1 < len(args):
+            folders.append(args[position + 1])
+        elif word.startswith("--rules="):
+            folders.append(word.removeprefix("--rules="))
+    return tuple(folders)
+
+
+def estimate_command(overlays: tuple[str, ...]) -> click.Command:
+    """The estimate with the options that the rules declare."""
+    from fitcheck.cli.estimate import build
+
+    return build(overlays)
+
+
+cli = Router(name=PROGRAM, add_help_option=False)
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its status."""
+    cli.main()
+    raise SystemExit(0)  # not reached: main() above exits
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""The options of the estimate: training flags as `formulas/flags.yaml` has them, and our own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from fitcheck.cli.completion import complete_card, complete_folder, complete_model
+from fitcheck.engine.flags import Flag, FlagSet
+from fitcheck.engine.hints import opposite
+
+GPU, ORIGIN, OUTPUT = "GPU options", "Model and rules", "Output options"
+ALL = "*"  # what --derive stands for without a component
+FORMATS = ("text", "markdown", "latex", "json")
+SOURCES = ("auto", "local", "catalogue", "hub")
+SHELLS = ("bash", "zsh", "fish")
+
+
+class Option(click.Option):
+    """An option with its section of the help; of an on/off pair `shown` comes first there."""
+
+    def __init__(
+        self, declarations: Sequence[str], section: str, shown: str | None = None, **settings: Any
+    ) -> None:
+        super().__init__(declarations, **settings)
+        self.section, self.shown = section, shown
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        if record is None or self.shown is None:
+            return record
+        return f"{self.shown} / {opposite(self.shown)}", record[1]
+
+
+class Word(click.ParamType):  # type: ignore[type-arg]
+    """One of a few words, in any case; others are passed on, so that the engine says why not."""
+
+    name = "word"
+
+    def __init__(self, choices: Sequence[str]) -> None:
+        self.choices = choices
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        folded = str(value).casefold()
+        return next((c for c in self.choices if c.casefold() == folded), str(value)[:60])
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(c) for c in self.choices if c.startswith(incomplete.casefold())]
+
+
+class OneOf(Word):
+    """One of a few words of our own, refused here."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        found = super().convert(value, param, ctx)
+        if found not in self.choices:
+            *most, last = self.choices
+            self.fail(f"'{found}' is not one of {', '.join(most)} and {last}.", param, ctx)
+        return found
+
+
+class Whole(click.ParamType):  # type: ignore[type-arg]
+    """A whole number; what is none is passed on, so that the engine says what is wanted."""
+
+    name = "int"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        try:
+            return int(value)
+        except ValueError:
+            return str(value)[:60]
+
+
+def training_options(flags: FlagSet) -> list[Option]:
+    """One option for each flag and shorthand, in the order of the file, section by section."""
+    options = [_option(flag) for flag in flags.flags.values()]
+    options += [
+        Option([short.id, short.option], short.group, help=short.help, is_flag=True)
+        for short in flags.shorthands.values()
+    ]
+    order = {group: position for position, group in enumerate(flags.groups)}
+    return sorted(options, key=lambda o: order.get(o.section, len(order)))
+
+
+def _option(flag: Flag) -> Option:
+    if flag.kind == "switch":
+        pair = (flag.option, opposite(flag.option))
+        on, off = reversed(pair) if flag.inverse else pair
+        return Option(
+            [flag.id, f"{on}/{off}"], flag.group, flag.option, help=flag.help, default=None
+        )
+    default = next((p for p, words in flag.presets.items() if words == flag.default), flag.default)
+    settings: dict[str, Any] = {"type": click.STRING, "metavar": "TEXT"}
+    if flag.kind == "choice":
+        settings = {"type": Word(tuple(flag.values)), "metavar": "|".join(flag.values)}
+    elif flag.kind == "integer":
+        settings = {"type": Whole(), "metavar": "INT"}
+    elif flag.kind == "version":
+        settings["metavar"] = "VERSION"
+    elif flag.presets:
+        settings["type"] = _Preset(tuple(flag.presets))
+    text = f"{flag.help} [default: {default}]"
+    return Option([flag.id, flag.option], flag.group, help=text, **settings)
+
+
+class _Preset(Word):
+    """A list of words, or the name of one; only the names are completed."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        return value
+
+
+def own_options(default_card: str) -> list[Option]:
+    """GPU, source and output options."""
+    return [
+        Option(
+            ["gpu", "--gpu"],
+            GPU,
+            metavar="TEXT",
+            help=f"GPU by name, such as 4090, t4, 'RTX A6000', h100. [default: {default_card}]",
+            shell_complete=complete_card,
+        ),
+        Option(
+            ["vram_mib", "--vram-mib"],
+            GPU,
+            type=Whole(),
+            metavar="MIB",
+            help="Memory of a GPU that is not in the database; 95 % of it counts as usable.",
+        ),
+        Option(
+            ["list_gpus", "--list-gpus"], GPU, is_flag=True, help="Print the GPU database and exit."
+        ),
+        Option(
+            ["source", "--source"],
+            ORIGIN,
+            type=OneOf(SOURCES),
+            metavar="|".join(SOURCES),
+            default="auto",
+            help="Where to look for the model. [default: auto]",
+        ),
+        Option(
+            ["rules", "--rules"],
+            ORIGIN,
+            multiple=True,
+            metavar="DIR",
+            help="Folder with changed or added rule files; may be repeated, the last one wins.",
+            shell_complete=complete_folder,
+        ),
+        Option(
+            ["as_json", "--json"], OUTPUT, is_flag=True, help="Print JSON, for scripts and CI jobs."
+        ),
+        Option(
+            ["verbose", "--verbose"],
+            OUTPUT,
+            is_flag=True,
+            help="Add what one layer costs, and every quantity behind the answer.",
+        ),
+        Option(
+            ["explain", "--explain"],
+            OUTPUT,
+            is_flag=True,
+            help="Say in plain English what is large and why, and what each change would save.",
+        ),
+        Option(
+            ["derive", "--derive"],
+            OUTPUT,
+            is_flag=False,
+            flag_value=ALL,
+            metavar="[COMPONENT]",
+            help="Print formulas with their numbers and where each came from: all, or of one "
+            "component.",
+        ),
+        Option(
+            ["form", "--format"],
+            OUTPUT,
+            type=OneOf(FORMATS),
+            metavar="|".join(FORMATS),
+            help="Format of --derive. [default: text]",
+        ),
+        Option(["no_color", "--no-color"], OUTPUT, is_flag=True, help="Print without colours."),
+        Option(
+            ["completion", "--completion"],
+            OUTPUT,
+            type=OneOf(SHELLS),
+            metavar="|".join(SHELLS),
+            help="Print the completion script of a shell, to be sourced there.",
+        ),
+        Option(
+            ["version", "-V", "--version"], OUTPUT, is_flag=True, help="Print the version and exit."
+        ),
+    ]
+
+
+def model_argument() -> click.Argument:
+    """MODEL, optional so that --version and --list-gpus work without one."""
+    return click.Argument(["model"], required=False, shell_complete=complete_model)
+
+
+def given(ctx: click.Context) -> dict[str, Any]:
+    """The parameters that were typed, in the order of declaration."""
+    return {
+        name: ctx.params[name]
+        for name in (p.name for p in ctx.command.params)
+        if name in ctx.params and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+
+
+def training_given(typed: Mapping[str, Any], flags: FlagSet) -> dict[str, Any]:
+    """The typed flags and shorthands alone, as the engine takes them."""
+    known = {*flags.flags, *flags.shorthands}
+    return {name: value for name, value in typed.items() if name in known}

@@ -1,0 +1,60 @@
+"""Consoles and the order of what is printed; the only way from here to rich."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.console import Console, RenderableType
+
+from fitcheck.cli.output import wants_colour, write
+
+if TYPE_CHECKING:
+    from fitcheck.cli.estimate import Request
+    from fitcheck.engine.report import Report
+
+NARROWEST, WIDEST = 60, 120
+
+
+def console(no_color: bool = False) -> Console:
+    """A console as wide as the terminal, within what the tables are made for."""
+    colour = wants_colour(sys.stdout, no_color)
+    found = Console(
+        force_terminal=colour,
+        color_system="auto" if colour else None,
+        no_color=not colour,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    found.width = min(max(found.width, NARROWEST), WIDEST)
+    return found
+
+
+def show(parts: Iterable[RenderableType], no_color: bool = False) -> None:
+    """Print parts one below the other, without the blanks that tables leave at line ends."""
+    target = console(no_color)
+    with target.capture() as captured:
+        for part in parts:
+            target.print(part, soft_wrap=isinstance(part, str))
+    write("\n".join(line.rstrip() for line in captured.get().split("\n")).rstrip("\n"))
+
+
+def print_estimate(
+    report: Report, request: Request, verbose: bool, explain: bool, no_color: bool
+) -> None:
+    """The table, and below it what --verbose and --explain add."""
+    from fitcheck.cli.table import estimate_view
+
+    width = console(no_color).width
+    parts = estimate_view(report, request, width)
+    if verbose:
+        from fitcheck.cli.verbose import verbose_view
+
+        parts += verbose_view(report)
+    if explain:
+        from fitcheck.engine.explain import explain as explained
+
+        parts += ["", explained(report, width)]
+    show(parts, no_color)

@@ -1,0 +1,110 @@
+"""The verdict of an estimate, what it rests on, and what would make it fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fitcheck.cli.output import harmless
+from fitcheck.cli.words import command_lines, repeated, whole_mib
+from fitcheck.engine.errors import FitcheckError
+from fitcheck.engine.hints import Proposal, propose, smallest_card, spelled
+from fitcheck.engine.report import Prepared, build_report
+
+if TYPE_CHECKING:
+    from fitcheck.cli.estimate import Request
+    from fitcheck.engine.report import Report
+
+
+LABEL = 11  # columns of the labels, so that the blocks stand below each other
+
+
+def verdict_view(report: Report, request: Request | None, width: int) -> list[RenderableType]:
+    """The verdict line, then one row for each thing to know."""
+    line = Table.grid(padding=(0, 1, 0, 0))
+    line.add_column(no_wrap=True)
+    line.add_row(
+        Text(f" {report.title} ", style=f"bold reverse {report.style}".strip()),
+        harmless("; ".join(report.reasons)),
+    )
+    parts: list[RenderableType] = [line, rows(facts(report))]
+    if not report.get("fits", True):
+        parts += what_would_fit(report, request, width)
+    return parts
+
+
+def rows(facts: Sequence[tuple[str, RenderableType]]) -> Table:
+    """Labels and what they say."""
+    grid = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    grid.add_column(style="dim", no_wrap=True, width=LABEL)
+    grid.add_column(ratio=1)
+    for label, text in facts:
+        grid.add_row(label, text)
+    return grid
+
+
+def facts(report: Report) -> list[tuple[str, RenderableType]]:
+    """Headroom, micro-batches, and what makes this answer less certain."""
+    found: list[tuple[str, RenderableType]] = []
+    headroom, percent = report.get("headroom"), report.get("headroom_pct")
+    if headroom is not None:
+        text = f"{'-' if headroom < 0 else ''}{whole_mib(abs(headroom))} MiB"
+        if percent is not None:
+            text += f" ({float(percent) * 100:,.1f} % of the usable memory)"
+        found.append(("headroom", text))
+    most, advised = report.get("max_batch_size"), report.get("recommended_batch_size")
+    if most is not None and advised is not None:
+        capped = getattr(report.run.searches.get("max_batch_size"), "capped", False)
+        text = f"at most {most:,}{' or more' if capped else ''}, recommended {advised:,}"
+        effective = report.get("effective_batch_size")
+        step = f"; effective batch {effective:,}" if effective is not None else ""
+        found.append(("micro-batch", (text if most else "not even 1 fits") + step))
+    if report.overlays:
+        found.append(("rules", harmless(f"changed by {', '.join(report.overlays)}")))
+    found += [("not settled", harmless(text)) for text in report.unsettled]
+    return found
+
+
+def what_would_fit(report: Report, request: Request | None, width: int) -> list[RenderableType]:
+    """The cheapest change with its command, and the smallest card for the flags as they are."""
+    parts: list[RenderableType] = []
+    proposal, card = propose(report.prepared), smallest_card(report.prepared)
+    if proposal is None:
+        none = "no change of flags that fitcheck knows makes this run fit"
+        parts.append(rows([("would fit", none)]))
+    else:
+        parts.append(rows([("would fit", proposal_text(report, proposal))]))
+        words = request and repeated(report, request, proposal.changes)
+        indent = " " * (LABEL + 2)
+        room = width - len(indent) if os.name != "nt" else 1 << 20  # cmd.exe has no backslash
+        lines = command_lines(words, room) if words else []
+        parts += [f"{indent}{harmless(line)}" for line in lines]
+    if card is not None:
+        says = f"{card.title} (--gpu {card.id}), {whole_mib(card.usable)} MiB usable"
+        parts.append(rows([("or on", says)]))
+    elif proposal is None:
+        parts.append(rows([("or on", "no single card in the database")]))
+    return parts
+
+
+def proposal_text(report: Report, proposal: Proposal) -> Text:
+    """The changed flags, the new total with its verdict, and why it helps."""
+    flags = report.prepared.rules.flags
+    options = [" ".join(spelled(flags.flags[n], v)) for n, v in proposal.changes.items()]
+    verdict = changed_verdict(report.prepared, proposal)
+    text = Text().append(" ".join(options), style="bold")
+    text.append(f": {whole_mib(proposal.total)} MiB{f', {verdict}' if verdict else ''} ")
+    return text.append(f"({'; '.join(proposal.says)})", style="dim")
+
+
+def changed_verdict(prepared: Prepared, proposal: Proposal) -> str:
+    """What the changed run would be called; empty where it is refused after all."""
+    try:
+        return build_report(prepared.changed(**proposal.changes)).title
+    except FitcheckError:
+        return ""

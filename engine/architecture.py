@@ -354,4 +354,5 @@ def shown(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, int) and abs(value) > 10**20:
         return "a number of more than 20 digits"
-    return printable(f'"{value}"' if isinstance(value, str) else repr(value), 60)
+    text = f'"{value}"' if isinstance(value, str) else repr(value)
+    return printable(text if len(text) <= 60 else f"{text[:57]}...")

@@ -67,7 +67,7 @@ def packed(values: Sequence[Any], codes: np.ndarray[Any, Any]) -> Any:
 
     known = [v for v in values if v is not None]
     if not known:
-        return NAN
+        return np.full(codes.shape, NAN)
     if not all(isinstance(v, (bool, int, float, Fraction)) for v in known):
         return Coded(tuple(values), codes)
     if len(known) == len(values) and all(isinstance(v, bool) for v in known):

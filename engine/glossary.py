@@ -1,4 +1,4 @@
-"""The glossary: every symbol, quantity and flag with its unit, meaning and place, from the files."""
+"""The glossary: every symbol, quantity and flag with its unit, meaning and place."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class PassedOver:
-    """A profile that was not chosen; `key` is the first that failed, empty if only less specific."""
+    """A profile that was not chosen; `key` is the first that failed, empty if less specific."""
 
     profile: Profile
     key: str

@@ -82,7 +82,8 @@ def fields_of(cls: Any) -> dict[str, None]:
     """The field names of a record class, base classes first."""
     found: dict[str, None] = {}
     for base in reversed(cls.__mro__):
-        found.update(dict.fromkeys(base.__dict__.get("__annotations__", ())))
+        own = vars(base).get("__annotations__", ())  # inspect would import half the library
+        found.update(dict.fromkeys(own))
     return {n: None for n in found if not n.startswith("__")}
 
 

@@ -193,8 +193,8 @@ class Scope:
         raise NameProblem(
             "F210",
             "needs-index",
-            f"`{node.id}[...]`: write {node.id}[g] with g from a `for g in ...`; other positions are "
-            "for architecture files.",
+            f"`{node.id}[...]`: write {node.id}[g] with g from a `for g in ...`; other positions "
+            "are for architecture files.",
             node.at,
         )
 

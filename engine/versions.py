@@ -1,7 +1,7 @@
 """Library versions: compared part by part, as conditions and profile keys write them.
 
-`2.4.0+cu121`, `5.0.0rc1` and `0.50.0.dev0` are read as libraries print them: a local part is dropped,
-and a development, alpha, beta or candidate release comes before the release itself.
+`2.4.0+cu121`, `5.0.0rc1` and `0.50.0.dev0` are read as libraries print them: a local part is
+dropped, and a development, alpha, beta or candidate release comes before the release itself.
 """
 
 from __future__ import annotations

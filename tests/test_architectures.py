@@ -299,11 +299,6 @@ def test_null_is_as_good_as_missing(field: str) -> None:
     assert problem({**LLAMA, field: None}).startswith(f"config.json has no '{field}'")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the engine proposes the very field whose value is null",
-    raises=AssertionError,
-)
 @pytest.mark.parametrize("field", REQUIRED)
 def test_a_null_field_is_not_proposed_for_itself(field: str) -> None:
     assert "is it meant?" not in problem({**LLAMA, field: None})
@@ -371,12 +366,10 @@ def test_more_key_value_heads_than_heads() -> None:
     )
 
 
-@pytest.mark.xfail(strict=True, reason="the engine prints config values as they are")
 def test_control_characters_never_reach_the_terminal() -> None:
     assert problem({**LLAMA, "hidden_size": "\x1b[31m"}).isprintable()
 
 
-@pytest.mark.xfail(strict=True, reason="the engine prints config values as they are")
 @pytest.mark.parametrize("key", ["model_type", "_name_or_path"])
 def test_words_of_a_config_are_printable_and_short(key: str) -> None:
     report = estimate({**LLAMA, key: "\x1b[31m" + "x" * 1000})

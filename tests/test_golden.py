@@ -265,7 +265,6 @@ def test_an_overhead_that_is_no_number_is_refused(tmp_path: Path, share: str) ->
         estimate(RATES["probe"]["config"], rules=overhead_share(tmp_path, share))
 
 
-@pytest.mark.xfail(strict=True, reason="the engine takes a negative share: a negative component")
 def test_a_negative_overhead_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuleFileError):
         estimate(RATES["probe"]["config"], rules=overhead_share(tmp_path, "-0.05"))

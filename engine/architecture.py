@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -17,13 +16,14 @@ from . import expression as ex
 from .algebra import EXACT, NO_LOOP, EvaluationError, Thunk, compile_tree
 from .errors import InputProblem, Refusal, RuleFileError
 from .flags import fill
+from .record import record
 from .scope import NameProblem, Scope
 from .sources.names import printable
 from .template import show
 from .yaml_source import Path, Source
 
 
-@dataclass(frozen=True, eq=False)
+@record(identity=True)
 class Model:
     """
     A canonical model.
@@ -46,14 +46,14 @@ class Model:
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@record(identity=True)
 class Architecture:
     """One file of `profiles/architectures/`."""
 
     id: str
     status: str
     data: Mapping[str, Any]
-    source: Source = field(repr=False)
+    source: Source
     overlay: bool = False
 
     def claims(self, config: Mapping[str, Any]) -> int | None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from .errors import InputProblem, Mark, RuleFileError
 from .formula import Evidence, FormulaReader
+from .record import record
 from .units import Units
 from .yaml_source import Source, read
 
+NO_EVIDENCE: Mapping[str, tuple[Evidence, ...]] = MappingProxyType({})
 
-@dataclass(frozen=True, eq=False)
+
+@record(identity=True)
 class Card:
     """
     One GPU.
@@ -30,7 +33,7 @@ class Card:
     total: int
     usable: int
     listed: bool
-    evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict, repr=False)
+    evidence: Mapping[str, tuple[Evidence, ...]] = NO_EVIDENCE
     mark: Mark | None = None
     overlay: bool = False
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from . import expression as ex
@@ -18,6 +18,7 @@ from .errors import InputProblem
 from .formula import Case, Constant, Evidence, Formula, Symbol, Table
 from .grades import grade_of
 from .printer import LATEX, TEXT, Printer, TextStyle
+from .record import record
 from .report import Report, sentence
 from .scope import CURRENT, Scope
 from .template import MIB, number, show
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from .run import Run
 
 
-@dataclass(frozen=True)
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@record
 class Binding:
     """One name of a formula: its value here, its unit, and where the value came from."""
 
@@ -38,7 +42,7 @@ class Binding:
     meaning: str
 
 
-@dataclass(frozen=True)
+@record
 class Proof:
     """One piece of evidence with its grade in this run."""
 
@@ -48,7 +52,7 @@ class Proof:
     says: str
 
 
-@dataclass(frozen=True)
+@record
 class Step:
     """The derivation of one quantity (for one list item where it has a value for each)."""
 
@@ -68,7 +72,7 @@ class Step:
     bindings: tuple[Binding, ...]
     evidence: tuple[Proof, ...]
     limits: tuple[str, ...]
-    excludes: Mapping[str, str] = field(default_factory=dict)
+    excludes: Mapping[str, str] = NOTHING
 
 
 def derive(report: Report, name: str | None = None) -> tuple[Step, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+from .record import as_dict
 
 if TYPE_CHECKING:
     from .derivation import Step
@@ -141,7 +142,7 @@ def _latex_text(text: str) -> str:
 
 def as_json(steps: Sequence[Step]) -> str:
     """A list of objects with the same fields in the same order."""
-    return json.dumps([_plain(asdict(s)) for s in steps], indent=2, ensure_ascii=False)
+    return json.dumps([_plain(as_dict(s)) for s in steps], indent=2, ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from .record import record
 
 
 class FitcheckError(Exception):
@@ -22,7 +23,7 @@ class Refusal(FitcheckError):
     """The input was read, but the memory model does not cover it (exit code 2)."""
 
 
-@dataclass(frozen=True, order=True)
+@record
 class Mark:
     """A place in a rule file; line and column count from 1."""
 
@@ -33,8 +34,11 @@ class Mark:
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}"
 
+    def __lt__(self, other: Mark) -> bool:
+        return (self.path, self.line, self.column) < (other.path, other.line, other.column)
 
-@dataclass(frozen=True)
+
+@record
 class Problem:
     """One finding in one rule file.
 

@@ -19,8 +19,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
+
+from .record import record
 
 MAX_LENGTH = 1_500
 MAX_NODES = 300
@@ -74,42 +75,42 @@ class ExpressionError(Exception):
         self.code, self.name, self.message, self.offset = code, name, message, offset
 
 
-@dataclass(frozen=True)
+@record
 class Node:
     """A tree node; `at` is its offset in the text."""
 
     at: int
 
 
-@dataclass(frozen=True)
+@record
 class Number(Node):
     value: int | Fraction
     text: str
 
 
-@dataclass(frozen=True)
+@record
 class Text(Node):
     value: str
 
 
-@dataclass(frozen=True)
+@record
 class Truth(Node):
     value: bool
 
 
-@dataclass(frozen=True)
+@record
 class Words(Node):
     """A list written in the formula, for `in`."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Name(Node):
     id: str
 
 
-@dataclass(frozen=True)
+@record
 class Item(Node):
     """`id[var]`: a field or a quantity of the list item bound to `var`."""
 
@@ -117,7 +118,7 @@ class Item(Node):
     var: str
 
 
-@dataclass(frozen=True)
+@record
 class Position(Node):
     """`id[index]`: an entry of a list or a letter of a pattern (architecture files only)."""
 
@@ -125,50 +126,50 @@ class Position(Node):
     index: Node
 
 
-@dataclass(frozen=True)
+@record
 class Binary(Node):
     op: str  # + - * / % **
     left: Node
     right: Node
 
 
-@dataclass(frozen=True)
+@record
 class Negative(Node):
     value: Node
 
 
-@dataclass(frozen=True)
+@record
 class Compare(Node):
     op: str  # == != < <= > >= in "not in"
     left: Node
     right: Node
 
 
-@dataclass(frozen=True)
+@record
 class Logic(Node):
     op: str  # and or
     parts: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Not(Node):
     value: Node
 
 
-@dataclass(frozen=True)
+@record
 class Choice(Node):
     test: Node
     yes: Node
     no: Node
 
 
-@dataclass(frozen=True)
+@record
 class Call(Node):
     function: str
     args: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Loop:
     """`for var in source`, or `for var in of.source` where `of` is an outer loop variable."""
 
@@ -178,7 +179,7 @@ class Loop:
     at: int
 
 
-@dataclass(frozen=True)
+@record
 class Fold(Node):
     kind: str
     body: Node

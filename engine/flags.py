@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from . import expression as ex
 from .algebra import EXACT, NO_LOOP, Thunk, compile_tree
 from .errors import InputProblem, RuleFileError
+from .record import record
 from .scope import Scope, suggest
 from .units import Unit, UnitError, Units
 from .versions import UNKNOWN, Version, is_version
 from .yaml_source import Source
 
 
-@dataclass(frozen=True)
+@record
 class Flag:
     """One declared flag; `kind` is choice, switch, integer, words or version."""
 
@@ -43,7 +44,7 @@ class Flag:
         return (True, False) if self.kind == "switch" else None
 
 
-@dataclass(frozen=True)
+@record
 class Shorthand:
     """A switch that sets several flags, each of which an explicit flag overrides."""
 
@@ -54,7 +55,7 @@ class Shorthand:
     help: str
 
 
-@dataclass(frozen=True)
+@record
 class Conflict:
     """A combination that is refused before anything is computed."""
 
@@ -64,7 +65,7 @@ class Conflict:
     says: str
 
 
-@dataclass(frozen=True)
+@record
 class Settings:
     """Resolved flags; `origin` says where each value came from (flag, shorthand, default)."""
 
@@ -78,7 +79,7 @@ class Settings:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@record(identity=True)
 class FlagSet:
     """The declarations of `flags.yaml`."""
 
@@ -87,8 +88,11 @@ class FlagSet:
     conflicts: tuple[Conflict, ...]
     groups: tuple[str, ...]
     default_card: str
-    source: Source = field(repr=False)
-    _holds: dict[str, Thunk] = field(default_factory=dict, repr=False)
+    source: Source
+
+    @cached_property
+    def _holds(self) -> dict[str, Thunk]:
+        return {}
 
     def spelled(self, name: str) -> str:
         """The option as typed on the command line."""

@@ -6,13 +6,13 @@ Reading assumes the shape that `checks/shape.py` enforces; anything else raises 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from . import expression as ex
 from .errors import Mark, Problem, RuleFileError
+from .record import record
 from .units import ONE, Unit, UnitError, Units
 from .yaml_source import Path, Source
 
@@ -28,7 +28,7 @@ WILDCARD = "any"
 LOGICAL_UNITS = ("truth", "text")  # results that are no amounts
 
 
-@dataclass(frozen=True)
+@record
 class Evidence:
     """Why a number may be believed; `kind` decides its grade (`grades.py`)."""
 
@@ -41,7 +41,7 @@ class Evidence:
     within: ex.Node | None
 
 
-@dataclass(frozen=True)
+@record
 class Symbol:
     """A name in a formula and where its value comes from."""
 
@@ -64,7 +64,7 @@ class Symbol:
         return self.source.rpartition(".")[2]
 
 
-@dataclass(frozen=True)
+@record
 class Constant:
     """A named number; `band` is (low, value, high), all equal where no band is known."""
 
@@ -80,7 +80,7 @@ class Constant:
         return self.band[VALUE]
 
 
-@dataclass(frozen=True)
+@record
 class Table:
     """Cells by the values of flags; the key `any` in a cell stands for every other value."""
 
@@ -102,7 +102,7 @@ class Table:
         return found
 
 
-@dataclass(frozen=True)
+@record
 class Case:
     """One branch of a formula: when it holds, what it says, why."""
 
@@ -117,7 +117,7 @@ class Case:
     mark: Mark
 
 
-@dataclass(frozen=True)
+@record
 class Limit:
     """Where a formula ends: refuse, warn or note, with the direction of the error."""
 
@@ -130,7 +130,7 @@ class Limit:
     mark: Mark
 
 
-@dataclass(frozen=True)
+@record
 class Example:
     """A worked example: values for the local names, and the exact result."""
 
@@ -140,7 +140,7 @@ class Example:
     path: Path
 
 
-@dataclass(frozen=True)
+@record
 class Search:
     """The largest value of a flag for which a condition still holds."""
 
@@ -149,7 +149,7 @@ class Search:
     text: str
 
 
-@dataclass(frozen=True, eq=False)
+@record(identity=True)
 class Formula:
     """A quantity or memory component, as its file states it."""
 
@@ -177,7 +177,7 @@ class Formula:
     examples: tuple[Example, ...]
     search: Search | None
     band: tuple[str, int] | None
-    source: Source = field(repr=False)
+    source: Source
     overlay: bool = False
 
     def declared(self) -> set[str]:

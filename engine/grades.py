@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from . import expression as ex
 from .algebra import EXACT, NO_LOOP, compile_tree
 from .formula import Constant, Evidence, Formula
 from .profile import Profile
+from .record import record
 from .run import Run
 from .scope import Scope
 
@@ -24,7 +24,7 @@ KINDS = {
 OUTSIDE = "derived"  # a measurement used outside the conditions it was made under
 
 
-@dataclass(frozen=True)
+@record
 class Grade:
     """A grade with the rows and cards of the measurements behind it."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .algebra import NO_LOOP
 from .cards import Card, all_cards
 from .errors import FitcheckError, InputProblem
 from .flags import Flag
+from .record import record
 from .report import Prepared, find_caveats
 from .run import Run
 from .template import MIB
@@ -17,7 +17,7 @@ from .template import MIB
 Lever = Mapping[str, Any]  # one entry of `levers:` in the hints file
 
 
-@dataclass(frozen=True)
+@record
 class Hint:
     """One priced change; `saved` is positive where it saves. [byte]"""
 
@@ -48,7 +48,7 @@ class Hint:
         return verb, f"{sign}{size:,.{digits}f} MiB"
 
 
-@dataclass(frozen=True)
+@record
 class Proposal:
     """The cheapest change found that makes the run fit."""
 

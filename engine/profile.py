@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from .errors import FitcheckError, Mark, RuleFileError
 from .formula import Constant, Evidence, FormulaReader
+from .record import record
 from .units import Units
 from .versions import Version
 from .yaml_source import Source
 
 
-@dataclass(frozen=True, eq=False)
+@record(identity=True)
 class Profile:
     """
     One file of `profiles/<kind>/`.
@@ -30,7 +30,7 @@ class Profile:
     values: Mapping[str, str | Constant]
     evidence: Mapping[str, Evidence]
     mark: Mark
-    source: Source = field(repr=False)
+    source: Source
     overlay: bool = False
 
     def value(self, name: str, band: int) -> Any:
@@ -39,7 +39,7 @@ class Profile:
         return found if isinstance(found, str) else found.band[band]
 
 
-@dataclass(frozen=True)
+@record
 class PassedOver:
     """A profile that was not chosen; `key` is the first that failed, empty if less specific."""
 

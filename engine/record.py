@@ -7,7 +7,7 @@ default of its field. Records compare and hash by their fields unless `identity=
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ def as_dict(instance: Any) -> Any:
     """A record and the records inside it as dictionaries and lists."""
     if hasattr(type(instance), "__record_fields__"):
         return {n: as_dict(getattr(instance, n)) for n in type(instance).__record_fields__}
+    if isinstance(instance, Mapping):
+        return {k: as_dict(v) for k, v in instance.items()}
     if isinstance(instance, (list, tuple)):
         return [as_dict(v) for v in instance]
     return instance

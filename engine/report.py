@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -15,13 +14,14 @@ from .errors import FitcheckError, Refusal
 from .flags import Settings
 from .formula import Formula, Limit
 from .grades import Grade, Grader
+from .record import record
 from .rules import Rules, Status
 from .run import Facts, Run
 from .scope import CURRENT
 from .template import MIB
 
 
-@dataclass(frozen=True, eq=False)
+@record(identity=True)
 class Prepared:
     """Everything resolved, nothing computed: rules, flags, card and canonical model."""
 
@@ -71,7 +71,7 @@ class Prepared:
         return Prepared(self.rules, self.settings.changed(**values), self.card, self.model)
 
 
-@dataclass(frozen=True)
+@record
 class Component:
     """One line of the table."""
 
@@ -84,7 +84,7 @@ class Component:
     grade: Grade
 
 
-@dataclass(frozen=True)
+@record
 class Caveat:
     """A limit that holds for this run."""
 
@@ -95,7 +95,7 @@ class Caveat:
     says: str
 
 
-@dataclass(frozen=True, eq=False)
+@record(identity=True)
 class Report(Mapping[str, Any]):
     """
     One estimate.
@@ -105,8 +105,8 @@ class Report(Mapping[str, Any]):
     `phases` the bytes that are live in each phase.
     """
 
-    prepared: Prepared = field(repr=False)
-    run: Run = field(repr=False)
+    prepared: Prepared
+    run: Run
     status: str
     title: str
     exit_code: int

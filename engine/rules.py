@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from . import expression as ex
@@ -14,13 +13,14 @@ from .errors import InputProblem, RuleFileError
 from .flags import FlagSet
 from .formula import Case, Formula
 from .profile import Profile
+from .record import record
 from .scope import NameProblem, Scope, suggest
 from .template import Sentence, prepare
 from .units import Units
 from .yaml_source import Path, Source
 
 
-@dataclass(frozen=True, eq=False)
+@record(identity=True)
 class Status:
     """One verdict and when it holds; `when` is compiled in the scope of `formula`."""
 
@@ -34,7 +34,7 @@ class Status:
     formula: Formula
 
 
-@dataclass(frozen=True, eq=False)
+@record(identity=True)
 class Compiled:
     """The expressions of one formula as functions."""
 
@@ -43,29 +43,36 @@ class Compiled:
     condition: Thunk | None
 
 
-@dataclass(eq=False)
 class Rules:
     """
     Every rule file, read once.
 
-    `roots` are (folder, is an overlay) pairs in order of precedence, the bundled one first.
+    `roots` are (folder, is an overlay) pairs in order of precedence, the bundled one first;
+    `broken` are ids of formula files that could not be read.
     """
 
-    roots: Sequence[tuple[str, bool]]
-    units: Units
-    flags: FlagSet
-    phases: Mapping[str, str]
-    hints: Source | None
-    formulas: Mapping[str, Formula]
-    profiles: Mapping[str, Sequence[Profile]]
-    statuses: Sequence[Status]
-    architectures: Sequence[Architecture]
-    lists: Mapping[str, ex.Node]  # lists declared by their count
-    broken: frozenset[str] = frozenset()  # ids of formula files that could not be read
-    _compiled: dict[str, Compiled] = field(default_factory=dict, repr=False)
-    _exact: dict[tuple[str, Path], Thunk] = field(default_factory=dict, repr=False)
-    _sentences: dict[tuple[str, str], Sentence] = field(default_factory=dict, repr=False)
-    _conditions: dict[str, Thunk] = field(default_factory=dict, repr=False)
+    def __init__(
+        self,
+        roots: Sequence[tuple[str, bool]],
+        units: Units,
+        flags: FlagSet,
+        phases: Mapping[str, str],
+        hints: Source | None,
+        formulas: Mapping[str, Formula],
+        profiles: Mapping[str, Sequence[Profile]],
+        statuses: Sequence[Status],
+        architectures: Sequence[Architecture],
+        lists: Mapping[str, ex.Node],
+        broken: frozenset[str] = frozenset(),
+    ) -> None:
+        self.roots, self.units, self.flags, self.phases = roots, units, flags, phases
+        self.hints, self.formulas, self.profiles = hints, formulas, profiles
+        self.statuses, self.architectures, self.lists = statuses, architectures, lists
+        self.broken = broken
+        self._compiled: dict[str, Compiled] = {}
+        self._exact: dict[tuple[str, Path], Thunk] = {}
+        self._sentences: dict[tuple[str, str], Sentence] = {}
+        self._conditions: dict[str, Thunk] = {}
 
     @property
     def overlays(self) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +15,7 @@ from .errors import FitcheckError, RuleFileError
 from .flags import Settings
 from .formula import HIGH, VALUE, Case, Formula, Table
 from .profile import PassedOver, Profile, best_match
+from .record import record
 from .rules import Rules
 from .scope import CURRENT
 
@@ -23,7 +23,7 @@ MAX_ITEMS = 100_000
 Key = tuple[str, int]  # formula id, identity of the list item (0 for none)
 
 
-@dataclass(frozen=True)
+@record
 class Facts:
     """What an evaluation starts from; `records` are `model`, `card` and `run`."""
 
@@ -32,7 +32,7 @@ class Facts:
     lists: Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-@dataclass(frozen=True)
+@record
 class Found:
     """The answer of a search with its certificate: holds at `value`, not at `value + 1`."""
 
@@ -40,21 +40,24 @@ class Found:
     capped: bool
 
 
-@dataclass(eq=False)
 class Run:
-    """Evaluates formulas on demand for one set of facts."""
+    """Evaluates formulas on demand for one set of facts; `values` holds what is known already."""
 
-    rules: Rules
-    facts: Facts
-    band: int = VALUE
-    values: dict[Key, Any] = field(default_factory=dict, repr=False)
-    chosen: dict[Key, Case] = field(default_factory=dict, repr=False)
-    profiles: dict[str, tuple[Profile, tuple[PassedOver, ...]]] = field(
-        default_factory=dict, repr=False
-    )
-    searches: dict[str, Found] = field(default_factory=dict, repr=False)
-    _components: list[dict[str, Any]] | None = field(default=None, repr=False)
-    _lists: dict[str, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
+    def __init__(
+        self,
+        rules: Rules,
+        facts: Facts,
+        band: int = VALUE,
+        values: dict[Key, Any] | None = None,
+        profiles: dict[str, tuple[Profile, tuple[PassedOver, ...]]] | None = None,
+    ) -> None:
+        self.rules, self.facts, self.band = rules, facts, band
+        self.values = {} if values is None else values
+        self.profiles = {} if profiles is None else profiles
+        self.chosen: dict[Key, Case] = {}
+        self.searches: dict[str, Found] = {}
+        self._components: list[dict[str, Any]] | None = None
+        self._lists: dict[str, list[dict[str, Any]]] = {}
 
     # what compiled expressions ask for
 
@@ -205,7 +208,7 @@ class Run:
             self.facts.settings.changed(**{name: value}), self.facts.records, self.facts.lists
         )
         fixed = not any(name in p.matches for ps in self.rules.profiles.values() for p in ps)
-        return Run(self.rules, facts, self.band, kept, {}, dict(self.profiles) if fixed else {})
+        return Run(self.rules, facts, self.band, kept, dict(self.profiles) if fixed else None)
 
     def search(self, formula: Formula, condition: Thunk) -> Found:
         """The largest value of the searched flag for which the condition holds, 0 if 1 does not.

@@ -13,14 +13,18 @@ from typing import Any
 
 from . import expression as ex
 from .algebra import NO_LOOP, EvaluationError, compile_tree
-from .formula import LOGICAL_UNITS, Case, Formula
+from .errors import InputProblem
+from .formula import Case, Formula
 from .local_values import LOCAL
 from .rules import Rules
+from .scope import suggest
 from .sympy_algebra import SYMPY, Entry, plain
 
 Assumptions = Mapping[str, bool]
-LOGICAL: Assumptions = {}  # a truth, a word or a list of words
 REAL: Assumptions = {"real": True}
+TRUTH: Assumptions = {}
+WORD: Assumptions = {"integer": True}  # a word counts as its number among all words
+WORDS: Assumptions = {"commutative": True}  # a list of words; never a symbol by itself
 
 
 @dataclass
@@ -31,7 +35,7 @@ class Names:
     Parameters
     ----------
     assumptions : mapping
-        Name to the assumptions of its symbol, such as `{"positive": True}`; real where absent.
+        Name to the assumptions of its symbol, or TRUTH, WORD or WORDS; real where absent.
     given : mapping
         Names that are not symbols: numbers, truths, words, and lists of words or of mappings.
     length : int, optional
@@ -68,7 +72,7 @@ class Names:
             if not any(isinstance(f, Mapping) for f in found):
                 return tuple(found)
             return [Entry(f, (*outer.place, i)) for i, f in enumerate(found, 1)]
-        if self.assumptions.get(loop.source, REAL) is LOGICAL:
+        if self.assumptions.get(loop.source) is WORDS:
             raise EvaluationError(f"the words of `{loop.source}` are not given")
         if self.length is None:
             return [Entry({}, (*outer.place, sympy.Symbol(loop.var, integer=True, positive=True)))]
@@ -95,8 +99,13 @@ def formula_to_sympy(
 
 
 def case_of(formula: Formula, case: Case | str) -> Case:
-    """The case itself or the one with this id."""
-    return next(c for c in formula.cases if case in (c, c.id))
+    """The case itself or the one with this id; raises `InputProblem` where there is none."""
+    if isinstance(case, Case):
+        return case
+    cases = {c.id: c for c in formula.cases}
+    if case not in cases:
+        raise InputProblem(f"`{formula.id}` has no case `{case}`.{suggest(case, cases)}")
+    return cases[case]
 
 
 def latex(rules: Rules, formula: Formula, case: Case | str) -> str:
@@ -115,15 +124,17 @@ def assumptions(rules: Rules, formula: Formula) -> dict[str, Assumptions]:
         found[name] = _number(constant.band[0], False)
     for name in formula.flags:
         flag = rules.flags.flags[name]
-        found[name] = _number(flag.low, True) if flag.kind == "integer" else LOGICAL
+        kinds = {"choice": WORD, "switch": TRUTH, "integer": _number(flag.low, True)}
+        found[name] = kinds.get(flag.kind, WORDS)
     for name, symbol in formula.symbols.items():
         amount = symbol.unit is not None or symbol.integer or symbol.low is not None
-        found[name] = _number(symbol.low, symbol.integer) if amount else LOGICAL
+        other = TRUTH if True in symbol.oneof else WORD
+        found[name] = _number(symbol.low, symbol.integer) if amount else other
     for name in formula.reads:
-        other = rules.formula(name)
-        low = 0 if other.claims.get("nonnegative") else None
-        logical = other.unit.text in LOGICAL_UNITS
-        found[name] = LOGICAL if logical else _number(low, other.rounded)
+        read = rules.formula(name)
+        low = 0 if read.claims.get("nonnegative") else None
+        kinds = {"truth": TRUTH, "text": WORD}
+        found[name] = kinds.get(read.unit.text, _number(low, read.rounded))
     return found
 
 

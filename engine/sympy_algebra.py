@@ -42,7 +42,7 @@ def word(text: str) -> Any:
     """The symbol that stands for a quoted word."""
     import sympy
 
-    return sympy.Symbol(f'"{text}"')
+    return sympy.Symbol(f'"{text}"', integer=True)
 
 
 @lru_cache(maxsize=1)
@@ -61,11 +61,10 @@ def power_of_two_class() -> Any:
 
 
 def _is_logical(value: Any) -> bool:
-    """Whether a value is a truth for certain (a plain symbol may also be a word)."""
-    from sympy import Symbol
+    """Whether a value is a truth: symbols of numbers and words are real."""
     from sympy.logic.boolalg import Boolean
 
-    return isinstance(value, Boolean) and not isinstance(value, Symbol)
+    return isinstance(value, Boolean) and getattr(value, "is_real", None) is None
 
 
 def _compare(op: str) -> Callable[[Any, Any], Any]:

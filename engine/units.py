@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+
+from .record import record
 
 _PART = re.compile(r"[A-Za-z_]+|1")
 _QUANTITY = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)\s+([A-Za-z]+)")
@@ -20,7 +21,7 @@ class UnitError(Exception):
     """A unit or quantity that cannot be read."""
 
 
-@dataclass(frozen=True)
+@record
 class Unit:
     """
     `powers` are the checked dimensions with their exponents, `text` is what is printed.
@@ -40,7 +41,7 @@ class Unit:
 ONE = Unit((), "1")
 
 
-@dataclass(frozen=True)
+@record
 class Units:
     """The declared dimensions, labels and sizes (size name -> factor, dimension)."""
 

@@ -8,7 +8,6 @@ to about 1e-15; a configuration that it refuses is refused here with the same me
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -18,9 +17,10 @@ from .arrays import NAN, PRESENT, Coded, both, coded, lookup, negate, possible, 
 from .columns import at, checked, key_codes, objects, shapes, stack, working
 from .errors import FitcheckError
 from .flags import Settings
-from .formula import HIGH, Constant, Formula, Table
+from .formula import HIGH, VALUE, Constant, Formula, Table
 from .numpy_algebra import EQUAL, NUMPY, above, below
 from .profile import Profile, best_match
+from .record import replace
 from .rules import Compiled, Rules
 from .run import MAX_ITEMS, Facts, Key, Run
 from .scope import Scope
@@ -66,13 +66,23 @@ def evaluate(
     return VectorRun.over(rules, facts, flags).array(quantity)
 
 
-@dataclass(eq=False)
 class VectorRun(Run):
     """A run whose flags, facts and list items may be arrays; `given` still has exact scalars."""
 
-    given: Facts = field(kw_only=True, repr=False)
-    parent: Run | None = field(default=None, repr=False)  # keeps its items, and so their id, alive
-    best: dict[str, Any] = field(default_factory=dict, repr=False)  # kind to profiles
+    def __init__(
+        self,
+        rules: Rules,
+        facts: Facts,
+        band: int = VALUE,
+        values: dict[Key, Any] | None = None,
+        *,
+        given: Facts,
+        parent: Run | None = None,
+    ) -> None:
+        super().__init__(rules, facts, band, values)
+        self.given = given
+        self.parent = parent  # keeps its items, and so their id, alive
+        self.best: dict[str, Any] = {}  # kind to profiles
 
     @classmethod
     def over(cls, rules: Rules, facts: Facts | Prepared, flags: Mapping[str, Any]) -> VectorRun:

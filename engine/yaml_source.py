@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, cast
 
 import yaml
 
 from .errors import Mark, Problem, RuleFileError
+from .record import record
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 24
@@ -29,7 +29,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Source:
     """One parsed file.
 
@@ -40,9 +40,9 @@ class Source:
     path: str
     text: str
     data: Any
-    marks: dict[Path, Mark] = field(repr=False)
-    key_marks: dict[Path, Mark] = field(repr=False)
-    plain: frozenset[Path] = field(repr=False)
+    marks: dict[Path, Mark]
+    key_marks: dict[Path, Mark]
+    plain: frozenset[Path]
 
     def mark(self, path: Path = ()) -> Mark:
         """The place of the value at `path`, or of the nearest value above it."""

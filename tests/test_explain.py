@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from fitcheck.engine.api import estimate
 from fitcheck.engine.explain import explain, largest_component, lowered
 from fitcheck.engine.hints import Hint, opposite, price_hints, propose, smallest_card, spelled
+from fitcheck.engine.record import replace
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 MIB = 1 << 20

@@ -7,7 +7,6 @@ leaves them out, it takes a card without a profile.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from hypothesis import given, settings, strategies as st
 from fitcheck import Report, estimate
 from fitcheck.engine.api import choose_card, prepare, rules_for
 from fitcheck.engine.cards import all_cards
+from fitcheck.engine.record import replace
 from fitcheck.engine.report import build_report
 from fitcheck.engine.rules import Rules
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fitcheck.engine.errors import FitcheckError
 from fitcheck.engine.paths import data_folder
+from fitcheck.engine.record import record
 from fitcheck.engine.sources.names import RawModel, is_hub_id
 
 _BUNDLED = "profiles/models"
 
 
-@dataclass(frozen=True)
+@record
 class Entry:
     """One catalogue file: the Hub id, what else people call the model, and its facts."""
 
@@ -38,7 +38,7 @@ class Entry:
         )
 
 
-@dataclass(frozen=True)
+@record
 class Catalogue:
     """The entries in one folder, read on demand."""
 

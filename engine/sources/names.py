@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from fitcheck.engine.record import record
 
 SourceKind = Literal["local", "catalogue", "hub"]
 
@@ -25,7 +26,7 @@ WEIGHT_SUFFIXES = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class RawModel:
     """A model as its source describes it, before any field is interpreted.
 

@@ -206,6 +206,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
     ast.NotIn: "not in",
 }
 _NUMBER = re.compile(r"[0-9]+(_[0-9]{3})*(\.[0-9]+)?")
+_NUMBER_OR_WORD = re.compile(r"""\"[^"]*"|'[^']*'|(?<![\w.])([0-9][\w.]*)""")
 _WORD = re.compile(r"""(["'])[\w .+*/:|,@-]{0,60}\1""")
 
 
@@ -236,12 +237,13 @@ def parse(text: str) -> Node:
             strange,
         )
     _check_brackets(text)
+    _check_numbers(text)
     flat = text.replace("\n", " ")
     lead = len(flat) - len(flat.lstrip())
     try:
         tree = ast.parse(flat.strip(), mode="eval").body
     except SyntaxError as error:
-        offset = lead + max(0, (error.offset or 1) - 1)
+        offset = lead + (error.offset - 1 if error.offset else len(flat.strip()))  # 0: at the end
         raise ExpressionError(
             "F202", "not-in-language", f"Not an expression: {error.msg}.", min(offset, len(text))
         ) from None
@@ -260,6 +262,20 @@ def _check_brackets(text: str) -> None:
             )
     for run in re.finditer(r"(?:\bnot\b\s*|[-+~]\s*){30,}", text):
         raise ExpressionError("F209", "too-large", "Too many signs in a row.", run.start())
+
+
+def _check_numbers(text: str) -> None:
+    """Refuse what Python reads with a warning, such as `1if a`, before it is read."""
+    for found in _NUMBER_OR_WORD.finditer(text):
+        number = found[1]
+        if number and (not _NUMBER.fullmatch(number) or len(number) > MAX_DIGITS):
+            raise ExpressionError(
+                "F202",
+                "not-in-language",
+                f"`{number[:40]}` is not a plain number; write digits with at most one decimal "
+                f"point ({MAX_DIGITS} characters at most).",
+                found.start(),
+            )
 
 
 class _Reader:
@@ -339,14 +355,8 @@ class _Reader:
             raise self.refuse(node, f"{written[:60]} is not a plain word.")
         if node.value is None or isinstance(node.value, bool):
             raise self.refuse(node, f"Write true or false, in lower case, instead of `{written}`.")
-        if not _NUMBER.fullmatch(written) or len(written) > MAX_DIGITS:
-            raise self.refuse(
-                node,
-                f"`{written[:40]}` is not a plain number; write digits with at "
-                f"most one decimal point ({MAX_DIGITS} characters at most).",
-            )
-        if self.text[node.end_col_offset or 0 :][:1].isalpha():
-            raise self.refuse(node, f"Put a space after `{written}`.")
+        if not _NUMBER.fullmatch(written):  # .5, bytes
+            raise self.refuse(node, f"`{written[:40]}` is not a plain number.")
         exact = Fraction(written.replace("_", ""))
         return Number(at, exact.numerator if exact.denominator == 1 else exact, written)
 

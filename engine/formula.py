@@ -130,6 +130,40 @@ class Limit:
     mark: Mark
 
 
+class Unparsed:
+    """An expression that has not been needed yet."""
+
+    def __init__(self, source: Source, path: Path, text: str) -> None:
+        self.source, self.path, self.text = source, path, text
+
+    def parse(self) -> ex.Node:
+        """The tree; raises `RuleFileError` with the place."""
+        try:
+            return ex.parse(self.text)
+        except ex.ExpressionError as error:
+            mark = self.source.inside(self.path, error.offset)
+            problem = self.source.problem(error.code, error.name, mark, error.message)
+            raise RuleFileError([problem]) from None
+
+
+class Parsed:
+    """A field whose tree is parsed when it is first read."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        value = instance.__dict__[self.name]
+        if type(value) is Unparsed:
+            value = instance.__dict__[self.name] = value.parse()
+        return value
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        raise AttributeError(f"`{self.name}` cannot be changed")
+
+
 @record
 class Example:
     """A worked example: values for the local names, and the exact result."""
@@ -147,6 +181,16 @@ class Search:
     flag: str
     condition: ex.Node
     text: str
+
+
+for _owner, _names in (
+    (Evidence, ("within",)),
+    (Case, ("when", "expr")),
+    (Limit, ("when",)),
+    (Search, ("condition",)),
+):
+    for _name in _names:
+        setattr(_owner, _name, Parsed(_name))
 
 
 @record(identity=True)
@@ -188,8 +232,10 @@ class Formula:
 class FormulaReader:
     """Turns one parsed file into a `Formula`."""
 
-    def __init__(self, source: Source, units: Units, overlay: bool = False) -> None:
-        self.source, self.units, self.overlay = source, units, overlay
+    def __init__(
+        self, source: Source, units: Units, overlay: bool = False, lazy: bool = False
+    ) -> None:
+        self.source, self.units, self.overlay, self.lazy = source, units, overlay, lazy
         self.data: dict[str, Any] = source.data
         self.problems: list[Problem] = []
 
@@ -208,10 +254,14 @@ class FormulaReader:
         if self.problems:
             raise RuleFileError(self.problems)
 
-    def tree(self, path: Path, value: Any) -> ex.Node:
-        text = str(value) if isinstance(value, (int, bool)) else value
+    def tree(self, path: Path, value: Any) -> Any:
+        """The tree of an expression, or one that is parsed when it is first asked for."""
+        if isinstance(value, (int, bool)):
+            value = str(value).lower()
+        if self.lazy and isinstance(value, str):
+            return Unparsed(self.source, path, value)
         try:
-            return ex.parse("true" if value is True else "false" if value is False else text)
+            return ex.parse(value)
         except ex.ExpressionError as error:
             self.note(error.code, error.name, path, error.message, error.offset)
             return ex.Truth(0, True)

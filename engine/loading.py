@@ -82,10 +82,14 @@ def files_of(roots: Roots, folder: str) -> dict[str, tuple[str, str, bool]]:
 
 
 class Loader:
-    """Reads the files of all roots and collects every problem before it gives up."""
+    """
+    Reads the files of all roots and collects every problem before it gives up.
 
-    def __init__(self, roots: Roots) -> None:
-        self.roots = roots
+    With `lazy`, expressions of formula files are parsed when they are first needed.
+    """
+
+    def __init__(self, roots: Roots, lazy: bool = False) -> None:
+        self.roots, self.lazy = roots, lazy
         self.problems: list[Problem] = []
         self._read: dict[str, list[tuple[str, Source, bool]]] = {}
 
@@ -148,7 +152,7 @@ class Loader:
         for stem, (source, overlay) in sources.items():
             if stem in SPECIAL:
                 continue
-            reader = FormulaReader(source, units, overlay)
+            reader = FormulaReader(source, units, overlay, self.lazy)
             formula = self.parsed(source, reader.attempt)
             self.problems += reader.problems
             if formula is None or reader.problems:
@@ -259,4 +263,4 @@ def load_rules(overlays: Sequence[str] = ()) -> Rules:
     RuleFileError
         Rule files are wrong; every problem found is listed.
     """
-    return Loader(roots_of(overlays)).load()
+    return Loader(roots_of(overlays), lazy=True).load()

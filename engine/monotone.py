@@ -96,8 +96,6 @@ def _rises(expression: Any, variable: Any, above_low: Mapping[Any, Any]) -> bool
             None,
         )
         if split is None:
-            if any(variable in part.free_symbols for part in branch.atoms(sympy.Mod)):
-                return False
             if not _nonnegative(_slope(branch, variable), above_low):
                 return False
         elif isinstance(split, sympy.Piecewise):

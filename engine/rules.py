@@ -221,6 +221,8 @@ class Rules:
 
     def lists_of(self, formula: Formula) -> set[str]:
         """The declared lists a formula runs over."""
+        if not self.lists:
+            return set()
         used = {s.list_path for s in formula.symbols.values()} | {formula.per}
         for case in formula.cases:
             for node in ex.walk(case.expr):
@@ -246,15 +248,20 @@ class Rules:
     @cached_property
     def affected(self) -> Mapping[str, frozenset[str]]:
         """Flag id to every formula whose value can depend on it."""
+        readers: dict[str, list[str]] = {}
+        direct: dict[str, list[str]] = {flag: [] for flag in self.flags.flags}
+        for formula in self.formulas.values():
+            for read in self.reads_of(formula):
+                readers.setdefault(read, []).append(formula.id)
+            for flag in self.flags_of(formula):
+                direct.setdefault(flag, []).append(formula.id)
         result: dict[str, frozenset[str]] = {}
-        for flag in self.flags.flags:
-            reached = {f.id for f in self.formulas.values() if flag in self.flags_of(f)}
-            while True:
-                more = {
-                    f.id for f in self.formulas.values() if self.reads_of(f) & reached
-                } - reached
-                if not more:
-                    break
-                reached |= more
+        for flag, waiting in direct.items():
+            reached: set[str] = set()
+            while waiting:
+                name = waiting.pop()
+                if name not in reached:
+                    reached.add(name)
+                    waiting = [*waiting, *readers.get(name, ())]
             result[flag] = frozenset(reached)
         return result

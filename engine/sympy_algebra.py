@@ -123,9 +123,8 @@ def _divide(left: Any, right: Any) -> Any:
 
 
 def _modulo(left: Any, right: Any) -> Any:
-    if right.is_zero:
-        raise EvaluationError("division by zero")
-    return _call("Mod")(left, right)
+    """The remainder by `floor`, because `Mod(1, a)` is wrong for a = 1 in sympy 1.12."""
+    return left - right * _call("floor")(_divide(left, right))
 
 
 class SympyAlgebra(Algebra):

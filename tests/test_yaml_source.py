@@ -13,10 +13,9 @@ import pytest
 import yaml
 
 from fitcheck.engine.errors import Mark, RuleFileError
+from fitcheck.engine.yaml_problems import MAX_DEPTH, MAX_NODES
 from fitcheck.engine.yaml_source import (
     MAX_BYTES,
-    MAX_DEPTH,
-    MAX_NODES,
     Source,
     parse,
     read,
@@ -198,8 +197,9 @@ def test_a_list_as_root_is_read_as_a_list() -> None:
 def test_windows_line_ends_change_neither_values_nor_places() -> None:
     plain, windows = parse("p", TEXT), parse("p", TEXT.replace("\n", "\r\n"))
     assert windows.data == plain.data
-    assert windows.marks == plain.marks
-    assert windows.key_marks == plain.key_marks
+    for path in (("id",), ("symbols",), *((key,) for key in plain.data)):
+        assert windows.mark(path) == plain.mark(path)
+        assert windows.key_mark(path) == plain.key_mark(path)
 
 
 def test_a_byte_order_mark_changes_nothing(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_one_clear_error(
     if loader is yaml.SafeLoader and len(text) > 100 * MAX_DEPTH and text.startswith("- a"):
         pytest.skip("the parser in plain Python needs seconds for so many values")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("fitcheck.engine.yaml_source._LOADER", loader)
+    monkeypatch.setattr("fitcheck.engine.yaml_problems._LOADER", loader)
     error = refusal(lambda: parse("probe.yaml", text))
     (problem,) = error.problems
     assert problem.code == code if code else problem.code in ("F100", "F105")

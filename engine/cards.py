@@ -123,7 +123,7 @@ def find_card(name: str, folders: Sequence[tuple[str, bool]], units: Units) -> C
     """
     files, wanted = card_files(folders), normalised(name)
     if not wanted:
-        raise InputProblem("--gpu needs a name, such as 4090.", flag="gpu")
+        raise InputProblem("--gpu needs the name of a card.", flag="gpu")
     direct = [i for i in files if normalised(i) == wanted]
     if direct:
         return _load(files[direct[0]], units)

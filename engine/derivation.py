@@ -201,7 +201,7 @@ class _Deriver:
             sentence(self.run, formula, case.says, loop),
             tuple(
                 self.binding(n, loop)
-                for n in sorted(names, key=lambda n: position(n, case))
+                for n in sorted(names, key=lambda n: (position(n, case), n))
                 if self.known(n)
             ),
             tuple(proof(e, self.run) for e in self.evidence(case, names)),

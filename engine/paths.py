@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fitcheck.engine.errors import FitcheckError
+from .errors import FitcheckError
 
 
 def data_folder(name: str) -> str:

@@ -208,7 +208,7 @@ def test_a_weights_file(here: Path, name: str, exists: bool) -> None:
     if exists:
         write(here / name, b"\0" * 100)
     assert problem(name) == (
-        f"'{name}' is a weights file; fitcheck reads the model's config.json instead, so give the "
+        f"'{name}' is a tensor file; fitcheck reads the model's config.json instead, so give the "
         "path of that file or of its folder."
     )
 

@@ -9,10 +9,10 @@ import os
 from collections.abc import Callable
 from typing import Literal
 
-from fitcheck.engine.errors import FitcheckError, InputProblem
-from fitcheck.engine.sources.catalogue import Catalogue
-from fitcheck.engine.sources.local import describes_model, load_local
-from fitcheck.engine.sources.names import (
+from ..errors import FitcheckError, InputProblem
+from .catalogue import Catalogue
+from .local import describes_model, load_local
+from .names import (
     RawModel,
     id_in_address,
     is_hub_id,
@@ -83,7 +83,7 @@ def _from_hub(text: str, catalogue: Catalogue | None, check: Check | None) -> Ra
             f"{quoted(text)} is neither an existing path nor a name that the Hugging Face Hub "
             f"allows (org/name, of letters, digits, '.', '_' and '-').{meant}"
         )
-    from fitcheck.engine.sources import hub
+    from . import hub
 
     def alternative() -> str:
         near = _nearest(catalogue if catalogue is not None else Catalogue.bundled(), text)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from fitcheck.engine.errors import FitcheckError
-from fitcheck.engine.paths import data_folder
-from fitcheck.engine.record import record
-from fitcheck.engine.sources.names import RawModel, is_hub_id
+from ..errors import FitcheckError
+from ..paths import data_folder
+from ..record import record
+from .names import RawModel, is_hub_id
 
 _BUNDLED = "profiles/models"
 

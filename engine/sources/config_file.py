@@ -13,8 +13,8 @@ import os
 import stat
 from collections.abc import Iterator
 
-from fitcheck.engine.errors import InputProblem
-from fitcheck.engine.sources.names import quoted
+from ..errors import InputProblem
+from .names import quoted
 
 MAX_BYTES = 10_000_000  # published config.json files are a few kB
 MAX_DEPTH = 64  # levels of objects and lists; published files have fewer than ten

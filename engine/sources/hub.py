@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from fitcheck.engine.errors import InputProblem
-from fitcheck.engine.sources.config_file import read_config
-from fitcheck.engine.sources.names import printable, quoted
+from ..errors import InputProblem
+from .config_file import read_config
+from .names import printable, quoted
 
 _METADATA_TIMEOUT = 10.0  # seconds, as the Hub library allows for finding a file
 _LONGEST_ANSWER = 20  # lines of the Hub's message that are passed on

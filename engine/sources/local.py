@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from fitcheck.engine.errors import InputProblem
-from fitcheck.engine.sources.config_file import read_config
-from fitcheck.engine.sources.names import WEIGHT_SUFFIXES, RawModel, printable, quoted
+from ..errors import InputProblem
+from .config_file import read_config
+from .names import WEIGHT_SUFFIXES, RawModel, printable, quoted
 
 _CONFIG = "config.json"
 _ADAPTER = "adapter_config.json"
@@ -63,7 +63,7 @@ def _config_path(text: str) -> str:
         )
     if path.lower().endswith(WEIGHT_SUFFIXES):
         raise InputProblem(
-            f"{quoted(text)} is a weights file; fitcheck reads the model's config.json instead, so "
+            f"{quoted(text)} is a tensor file; fitcheck reads the model's config.json instead, so "
             "give the path of that file or of its folder."
         )
     if os.path.basename(path) == _ADAPTER and os.path.lexists(path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from fitcheck.engine.record import record
+from ..record import record
 
 SourceKind = Literal["local", "catalogue", "hub"]
 

@@ -1,7 +1,7 @@
 """Why one case, profile, status or architecture holds for a run, and why the others do not.
 
-A condition is taken apart at its `and`, `or` and `not`; every part is evaluated for the run, with
-the values of the names in it.
+A condition is taken apart at its `and` and `or`; every part is evaluated for the run, with the
+values of the names in it.
 """
 
 from __future__ import annotations
@@ -12,4 +12,231 @@ from typing import Any
 from .. import expression as ex
 from ..algebra import NO_LOOP, EvaluationError, Loop
 from ..architecture import Architecture
-from ..dimensions_names import unit_text_of
+from ..checks.partition import text_of
+from ..errors import FitcheckError, InputProblem
+from ..formula import Formula
+from ..profile import matches
+from ..record import record
+from ..rules import Rules
+from ..run import Run
+from ..scope import CURRENT
+from ..yaml_source import Path
+from .values import value_text
+
+
+@record
+class Part:
+    """One part of a condition; `holds` is None for a heading, and where there is no answer."""
+
+    text: str
+    holds: bool | None
+    values: Sequence[tuple[str, str]]
+    depth: int = 0
+
+
+@record
+class Branch:
+    """One of several alternatives, exactly one of which should hold; `says` describes its use."""
+
+    id: str
+    holds: bool
+    place: str
+    condition: str
+    parts: Sequence[Part]
+    says: str = ""
+
+
+@record
+class Choice:
+    """The alternatives for one run, or for one item of a list; `result` is what came of them."""
+
+    id: str
+    title: str
+    item: str
+    result: str
+    branches: Sequence[Branch]
+    note: str = ""
+
+
+def why_formula(run: Run, formula: Formula) -> list[Choice]:
+    """The cases of a quantity: one choice, or one for each item of its list."""
+    if formula.per is None:
+        return [_choice(run, formula, NO_LOOP, "")]
+    return [
+        _choice(run, formula, {CURRENT: item}, f"{formula.per}: {item.get('id', position)}")
+        for position, item in enumerate(run.items(formula.per), 1)
+    ]
+
+
+def _choice(run: Run, formula: Formula, loop: Loop, item: str) -> Choice:
+    branches = []
+    for case in formula.cases:
+        parts = _parts(run, formula, case.when, (*case.path, "when"), loop)
+        held = case.when is None or _truth(run, formula, case.when, (*case.path, "when"), loop)
+        branches.append(
+            Branch(case.id, bool(held), str(case.mark), case.when_text, parts, f"= {case.text}")
+        )
+    try:
+        value = run.value_at(formula.id, loop[CURRENT]) if loop else run.value(formula.id)
+        result = value_text(value, formula.unit.text)
+    except (FitcheckError, EvaluationError) as error:
+        result = f"no value: {error}"
+    return Choice(formula.id, formula.title, item, result, branches, _note(run, formula))
+
+
+def _note(run: Run, formula: Formula) -> str:
+    """How a quantity without cases comes about."""
+    if formula.band:
+        of, end = formula.band
+        return f"`{of}` with every banded constant at its {('low', '', 'high')[end]} end"
+    if formula.search:
+        flag, found = formula.search.flag, run.searches.get(formula.id)
+        text = f"the largest {flag} while {formula.search.text}"
+        if found is None:
+            return text
+        end = "the largest allowed" if found.capped else f"and not at {found.value + 1:,}"
+        return f"{text}: it holds at {found.value:,}, {end}" if found.value else f"{text}: not at 1"
+    return ""
+
+
+def why_statuses(run: Run) -> Choice:
+    """The statuses: which one holds."""
+    branches = []
+    for status in run.rules.statuses:
+        formula = status.formula
+        parts = _parts(run, formula, status.when, ("when",), NO_LOOP)
+        held = _truth(run, formula, status.when, ("when",), NO_LOOP)
+        text = " ".join(str(formula.source.data["when"]).split())
+        place = str(formula.source.key_mark(("when",)))
+        branches.append(Branch(status.id, bool(held), place, text, parts))
+    held_ids = [b.id for b in branches if b.holds]
+    return Choice("statuses", "Verdict", "", " and ".join(held_ids) or "none", branches)
+
+
+def _parts(run: Run, formula: Formula, tree: ex.Node | None, path: Path, loop: Loop) -> list[Part]:
+    if tree is None:
+        return []
+    found = []
+    for depth, text, node in _leaves(tree, 0):
+        if node is None:
+            found.append(Part(text, None, (), depth))
+            continue
+        values = [
+            (n.id, text) for n in _names(node) if (text := _value(run, formula, n, path, loop))
+        ]
+        found.append(Part(text, _truth(run, formula, node, path, loop), values, depth))
+    return found
+
+
+def _leaves(tree: ex.Node, depth: int) -> Iterator[tuple[int, str, ex.Node | None]]:
+    """(depth, text, node) of the parts of a condition; a heading has no node."""
+    if not isinstance(tree, ex.Logic):
+        yield depth, text_of(tree), tree
+        return
+    if tree.op == "or" or depth:
+        yield depth, "any of" if tree.op == "or" else "all of", None
+        depth += 1
+    for part in tree.parts:
+        yield from _leaves(part, depth)
+
+
+def _names(node: ex.Node) -> list[ex.Name]:
+    """The names of a condition outside loops, each once."""
+    if isinstance(node, ex.Fold):
+        return []
+    if isinstance(node, ex.Name):
+        return [node]
+    found: dict[str, ex.Name] = {}
+    for part in ex.children(node):
+        for name in _names(part):
+            found.setdefault(name.id, name)
+    return list(found.values())
+
+
+def _truth(run: Run, formula: Formula, node: ex.Node, path: Path, loop: Loop) -> bool | None:
+    try:
+        return bool(run.rules.compile(formula, node, path)(run, loop))
+    except (FitcheckError, EvaluationError, TypeError):
+        return None  # short-circuited in the whole condition: this part has no answer here
+
+
+def _value(run: Run, formula: Formula, name: ex.Name, path: Path, loop: Loop) -> str:
+    try:
+        value = run.rules.compile(formula, name, path)(run, loop)
+    except (FitcheckError, EvaluationError, TypeError):
+        return ""
+    return value_text(value, run.rules.unit_text(formula)(name.id))
+
+
+def why_profiles(run: Run, kind: str) -> Choice:
+    """The profiles of a kind: which one is the best match, and which keys the others failed."""
+    best, _ = run.profile(kind)
+    branches = []
+    for profile in run.rules.profiles[kind]:
+        parts = []
+        for key, wanted in profile.matches.items():
+            found = run.match_fact(key)
+            parts.append(
+                Part(f"{key}: {value_text(wanted)}", matches(wanted, found), [(key, _fact(found))])
+            )
+        says = ""
+        if profile is not best and all(p.holds for p in parts):
+            says = f"it fits too, and {best.id} has more keys"
+        place = str(profile.source.key_mark(("matches",)))
+        condition = "" if parts else "matches any run"
+        branches.append(Branch(profile.id, profile is best, place, condition, parts, says))
+    branches.sort(key=lambda b: (not b.holds, sum(p.holds is False for p in b.parts)))
+    return Choice(kind, f"Best match of profiles/{kind}", "", best.id, branches)
+
+
+def _fact(value: Any) -> str:
+    return value_text(value) if value is not None else "unknown"
+
+
+def why_architectures(
+    rules: Rules, name: str, config: Mapping[str, Any], chosen: str | None
+) -> Choice:
+    """The architecture files: which claims a config, and which conditions of the others fail."""
+    branches = []
+    for architecture in rules.architectures:
+        conditions = architecture.data.get("matches", {})
+        parts = [
+            Part(f"{key}: {value_text(_plain(wanted))}", _meets(architecture, key, config), ())
+            for key, wanted in conditions.items()
+        ]
+        refuses = "refuse" in architecture.data
+        says = "refuses what it matches" if refuses else ""
+        held = architecture.id == chosen if chosen else refuses and all(p.holds for p in parts)
+        if not held and not refuses and all(p.holds for p in parts):
+            says = f"it fits too, and {chosen} meets more conditions" if chosen else ""
+        place = str(architecture.source.key_mark(("matches",)))
+        condition = "" if parts else "matches any config"
+        branches.append(Branch(architecture.id, bool(held), place, condition, parts, says))
+    branches.sort(key=lambda b: not b.holds)
+    title = f"Architecture of {name} (model_type {config.get('model_type')})"
+    return Choice("architectures", title, "", chosen or "refused", branches)
+
+
+def _plain(wanted: Any) -> Any:
+    if isinstance(wanted, Mapping):
+        return [f"{k} = {value_text(v)}" for k, v in wanted.items()]
+    return wanted
+
+
+def _meets(architecture: Architecture, key: str, config: Mapping[str, Any]) -> bool:
+    """Whether one condition of `matches` holds by itself."""
+    alone = Architecture(
+        architecture.id,
+        architecture.status,
+        {"matches": {key: architecture.data["matches"][key]}},
+        architecture.source,
+    )
+    return alone.claims(config) is not None
+
+
+def formula_of(rules: Rules, name: str) -> Formula:
+    """The formula with this id that can be explained; raises `InputProblem`."""
+    formula = rules.formula(name)
+    if name in rules.broken:
+        raise InputProblem(f"{formula.source.path} has problems: `fitcheck rules lint` says which.")
+    return formula

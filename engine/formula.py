@@ -39,6 +39,7 @@ class Evidence:
     rows: int | None
     cards: tuple[str, ...]
     within: ex.Node | None
+    within_text: str
 
 
 @record
@@ -125,9 +126,15 @@ class Limit:
     level: str
     direction: str
     when: ex.Node | None
+    when_text: str
     says: str
     path: Path
     mark: Mark
+
+
+def spelled(value: Any) -> str:
+    """The text of an expression as a file has it; `true` and numbers need no quotes there."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Unparsed:
@@ -324,7 +331,7 @@ class FormulaReader:
             search=Search(
                 search["largest"],
                 self.tree(("search", "while"), search["while"]),
-                str(search["while"]),
+                spelled(search["while"]),
             )
             if search
             else None,
@@ -459,8 +466,8 @@ class FormulaReader:
             str(data["id"]),
             None if when is None else self.tree((*path, "when"), when),
             self.tree((*path, "expr"), data["expr"]),
-            "" if when is None else str(when),
-            str(data["expr"]),
+            "" if when is None else spelled(when),
+            spelled(data["expr"]),
             str(data.get("says", "")),
             tuple(data.get("evidence", ())),
             path,
@@ -475,6 +482,7 @@ class FormulaReader:
             str(data["level"]),
             str(data["direction"]),
             None if when is None else self.tree((*path, "when"), when),
+            "" if when is None else spelled(when),
             " ".join(str(data["says"]).split()),
             path,
             self.source.mark(path),
@@ -491,4 +499,5 @@ class FormulaReader:
             data.get("rows"),
             tuple(data.get("cards", ())),
             None if within is None else self.tree((*path, "within"), within),
+            "" if within is None else spelled(within),
         )

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import expression as ex
-from .algebra import EXACT, NO_LOOP, compile_tree
+from .algebra import NO_LOOP
 from .formula import Constant, Evidence, Formula
 from .profile import Profile
 from .record import record
 from .run import Run
-from .scope import Scope
 
 GRADES = ("assumed", "derived", "simulated", "measured")  # weakest first
 KINDS = {
@@ -55,14 +54,13 @@ def weakest(grades: Iterable[Grade]) -> Grade:
 def grade_of(evidence: Evidence, run: Run) -> Grade:
     """The grade of one piece of evidence in this run."""
     grade = KINDS[evidence.kind]
-    if grade == "measured" and evidence.within is not None and not _holds(evidence.within, run):
+    if grade == "measured" and evidence.within_text and not _holds(evidence.within_text, run):
         return Grade(OUTSIDE, 0, ())
     return Grade(grade, evidence.rows or 0, evidence.cards)
 
 
-def _holds(tree: ex.Node, run: Run) -> bool:
-    scope = Scope({}, {}, {}, run.rules.flags.flags, {})
-    return bool(compile_tree(tree, EXACT, scope.inside(tree))(run, NO_LOOP))
+def _holds(text: str, run: Run) -> bool:
+    return bool(run.rules.over_flags(text)(run, NO_LOOP))
 
 
 class Grader:

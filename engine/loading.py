@@ -11,7 +11,7 @@ from . import expression as ex
 from .architecture import Architecture
 from .errors import FitcheckError, InputProblem, Mark, Problem, RuleFileError
 from .flags import read_flags
-from .formula import Formula, FormulaReader
+from .formula import Formula, FormulaReader, spelled
 from .paths import data_folder
 from .profile import Profile, read_profile
 from .rules import Rules, Status
@@ -232,13 +232,8 @@ def read_units(source: Source) -> Units:
 def read_status(source: Source, units: Units, overlay: bool) -> Status:
     """Read one file of `profiles/statuses/`."""
     data = source.data
-    reader = FormulaReader(source, units, overlay)
-    because = tuple(
-        (reader.tree(("because", i, "when"), b["when"]), str(b["says"]))
-        for i, b in enumerate(data.get("because", ()))
-    )
-    when = reader.tree(("when",), data["when"])
-    reader.finish()
+    because = tuple((spelled(b["when"]), str(b["says"])) for b in data.get("because", ()))
+    when = spelled(data["when"])
     names = FormulaReader(source, units, overlay).read()  # the names its conditions may use
     return Status(
         str(data["id"]),

@@ -243,7 +243,7 @@ def phase_levels(run: Run, components: Sequence[Component]) -> dict[str, int]:
 def verdict(run: Run) -> tuple[Status, tuple[str, ...]]:
     """The one status that holds, with the sentences that say why."""
     rules = run.rules
-    held = [s for s in rules.statuses if rules.exact(s.formula, s.when, ("when",))(run, NO_LOOP)]
+    held = [s for s in rules.statuses if rules.function(s.formula, s.when, ("when",))(run, NO_LOOP)]
     if len(held) != 1:
         names = ", ".join(s.id for s in held) or "none"
         raise FitcheckError(
@@ -253,7 +253,7 @@ def verdict(run: Run) -> tuple[Status, tuple[str, ...]]:
     reasons = tuple(
         sentence(run, status.formula, says)
         for i, (when, says) in enumerate(status.because)
-        if rules.exact(status.formula, when, ("because", i, "when"))(run, NO_LOOP)
+        if rules.function(status.formula, when, ("because", i, "when"))(run, NO_LOOP)
     )
     return status, reasons
 
@@ -282,9 +282,9 @@ def _holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:
     loops: list[Loop] = [NO_LOOP]
     if formula.per is not None:
         loops = [{CURRENT: item} for item in run.items(formula.per)]
-    if limit.when is None:
+    if not limit.when_text:
         return loops[0]
-    condition = run.rules.exact(formula, limit.when, (*limit.path, "when"))
+    condition = run.rules.function(formula, limit.when_text, (*limit.path, "when"))
     return next((loop for loop in loops if condition(run, loop)), None)
 
 

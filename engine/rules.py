@@ -11,7 +11,7 @@ from .algebra import EXACT, Algebra, Thunk, compile_tree
 from .architecture import Architecture
 from .errors import InputProblem, RuleFileError
 from .flags import FlagSet
-from .formula import Case, Formula
+from .formula import Case, Formula, Unparsed
 from .profile import Profile
 from .record import record
 from .scope import NameProblem, Scope, suggest
@@ -22,15 +22,15 @@ from .yaml_source import Path, Source
 
 @record(identity=True)
 class Status:
-    """One verdict and when it holds; `when` is compiled in the scope of `formula`."""
+    """One verdict and when it holds; conditions are text in the scope of `formula`."""
 
     id: str
     title: str
     exit_code: int
     safe: bool
     style: str
-    when: ex.Node
-    because: tuple[tuple[ex.Node, str], ...]
+    when: str
+    because: tuple[tuple[str, str], ...]  # (condition, sentence)
     formula: Formula
 
 
@@ -70,9 +70,8 @@ class Rules:
         self.statuses, self.architectures, self.lists = statuses, architectures, lists
         self.broken = broken
         self._compiled: dict[str, Compiled] = {}
-        self._exact: dict[tuple[str, Path], Thunk] = {}
+        self.functions: dict[tuple[str, str], Thunk] = {}  # (file, text) to function
         self._sentences: dict[tuple[str, str], Sentence] = {}
-        self._conditions: dict[str, Thunk] = {}
 
     @property
     def overlays(self) -> tuple[str, ...]:
@@ -125,12 +124,14 @@ class Rules:
                 ]
             ) from None
 
-    def exact(self, formula: Formula, tree: ex.Node, path: Path) -> Thunk:
-        """`compile` in exact arithmetic, once for each place."""
-        key = (formula.source.path, path)
-        if key not in self._exact:
-            self._exact[key] = self.compile(formula, tree, path)
-        return self._exact[key]
+    def function(self, formula: Formula, text: str, path: Path) -> Thunk:
+        """An expression of a formula file as an exact function, made once for each text."""
+        key = (formula.source.path, text)
+        found = self.functions.get(key)
+        if found is None:
+            tree = Unparsed(formula.source, path, text).parse()
+            found = self.functions[key] = self.compile(formula, tree, path)
+        return found
 
     def sentence(self, formula: Formula, text: str) -> Sentence:
         """A sentence of a formula file, its holes compiled once; raises `RuleFileError`."""
@@ -163,26 +164,54 @@ class Rules:
 
     def condition(self, text: str, source: Source) -> Thunk:
         """An expression over flags and quantities, as the hints file has it, compiled once."""
-        if text not in self._conditions:
+        key = (source.path, text)
+        if key not in self.functions:
             try:
                 tree = ex.parse(text)
-                reads = {f.id: f.per for f in self.formulas.values()}
-                scope = Scope({}, {}, {}, self.flags.flags, reads)
-                self._conditions[text] = compile_tree(tree, EXACT, scope.inside(tree))
+                scope = self.open_scope()
+                self.functions[key] = compile_tree(tree, EXACT, scope.inside(tree))
             except (ex.ExpressionError, NameProblem) as error:
                 problem = source.problem(
                     error.code, error.name, source.mark(), f"`{text}`: {error.message}"
                 )
                 raise RuleFileError([problem]) from None
-        return self._conditions[text]
+        return self.functions[key]
+
+    def open_scope(self) -> Scope:
+        """Every flag and quantity by name."""
+        reads = {f.id: f.per for f in self.formulas.values()}
+        return Scope({}, {}, {}, self.flags.flags, reads)
+
+    def over_flags(self, text: str) -> Thunk:
+        """A condition over flags alone, such as those of a measurement, made once."""
+        key = (self.flags.source.path, text)
+        if key not in self.functions:
+            tree = ex.parse(text)
+            self.functions[key] = compile_tree(tree, EXACT, self.flags.scope().inside(tree))
+        return self.functions[key]
 
     def compiled(self, name: str) -> Compiled:
-        """The formula's cases as exact functions, compiled once."""
+        """The formula's cases as exact functions, made once."""
         if name not in self._compiled:
-            self._compiled[name] = self.compile_formula(self.formula(name), EXACT)
+            formula = self.formula(name)
+            cases = tuple(
+                (
+                    case,
+                    self.function(formula, case.when_text, (*case.path, "when"))
+                    if case.when_text
+                    else None,
+                    self.function(formula, case.text, (*case.path, "expr")),
+                )
+                for case in formula.cases
+            )
+            search, condition = formula.search, None
+            if search is not None:
+                condition = self.function(formula, search.text, ("search", "while"))
+            self._compiled[name] = Compiled(formula, cases, condition)
         return self._compiled[name]
 
     def compile_formula(self, formula: Formula, algebra: Algebra) -> Compiled:
+        """The formula's cases in another algebra."""
         cases = tuple(
             (
                 case,
@@ -204,9 +233,7 @@ class Rules:
     def compiled_list(self, name: str) -> Thunk:
         """The count of a declared list, over flags and quantities."""
         tree = self.lists[name]
-        reads = {f.id: f.per for f in self.formulas.values()}
-        scope = Scope({}, {}, {}, self.flags.flags, reads)
-        return compile_tree(tree, EXACT, scope.inside(tree))
+        return compile_tree(tree, EXACT, self.open_scope().inside(tree))
 
     def reads_of(self, formula: Formula) -> set[str]:
         """The ids a formula depends on directly, through lists of components and bands too."""

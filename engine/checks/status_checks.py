@@ -33,7 +33,8 @@ def check_statuses(rules: Rules) -> Iterator[Problem]:
 
     try:
         found = partition(
-            Conditions({s.id: s.when for s in rules.statuses}, domain, number), lambda _: True
+            Conditions({s.id: ex.parse(s.when) for s in rules.statuses}, domain, number),
+            lambda _: True,
         )
     except TooMany as error:
         yield scope.source.problem(
@@ -77,11 +78,11 @@ def status_names(rules: Rules, status: Status) -> Iterator[Problem]:
                 f"`{read}` is read here and no file defines it.{suggest(read, rules.formulas)}",
             )
             return
-    trees: list[tuple[Path, ex.Node]] = [(("when",), status.when)]
-    trees += [(("because", i, "when"), when) for i, (when, _) in enumerate(status.because)]
-    for path, tree in trees:
+    texts: list[tuple[Path, str]] = [(("when",), status.when)]
+    texts += [(("because", i, "when"), when) for i, (when, _) in enumerate(status.because)]
+    for path, text in texts:
         try:
-            rules.compile(formula, tree, path)
+            rules.function(formula, text, path)
         except RuleFileError as error:
             yield from error.problems
     for index, (_, says) in enumerate(status.because):

@@ -14,15 +14,14 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from . import expression as ex
+from .evaluation import (
+    NO_LOOP as NO_LOOP,
+    EvaluationError as EvaluationError,
+    Loop as Loop,
+    Thunk as Thunk,
+)
 
-Loop = Mapping[str, Any]
-Thunk = Callable[[Any, Loop], Any]  # (run, items bound to loop variables) -> value
 Row = tuple[Callable[[], Any], Callable[[], Any], Loop]  # value, condition, items bound so far
-NO_LOOP: Loop = {}
-
-
-class EvaluationError(Exception):
-    """The arithmetic has no answer (division by zero, an empty max)."""
 
 
 class Lookup(Protocol):

@@ -6,21 +6,21 @@ Which keys are read, what stands in for an absent one, which shapes are refused 
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import expression as ex
-from .algebra import EXACT, NO_LOOP, EvaluationError, Thunk, compile_tree
 from .errors import InputProblem, Refusal, RuleFileError
+from .evaluation import NO_LOOP, EvaluationError, Thunk
 from .flags import fill
 from .record import record
-from .scope import NameProblem, Scope
 from .sources.names import printable
 from .template import show
-from .yaml_source import Path, Source
+
+if TYPE_CHECKING:
+    from .yaml_problems import Path
+    from .yaml_source import Source
 
 
 @record(identity=True)
@@ -54,7 +54,8 @@ class Architecture:
     status: str
     data: Mapping[str, Any]
     source: Source
-    overlay: bool = False
+    overlay: bool
+    functions: dict[Any, Thunk]  # expressions of the file by their text, made when needed
 
     def claims(self, config: Mapping[str, Any]) -> int | None:
         """How many conditions of `matches` the config meets, None if one fails."""
@@ -149,7 +150,6 @@ class _Resolver:
         )
         self.origin: dict[str, str] = {}
         self.warnings: list[str] = []
-        self.compiled: dict[Any, Thunk] = {}
 
     def flag(self, name: str) -> Any:
         return self.values[name]
@@ -158,21 +158,35 @@ class _Resolver:
         """An expression over the fields resolved so far."""
         source = self.architecture.source
         try:
-            if text not in self.compiled:
-                tree = ex.parse(str(text) if isinstance(text, int) else text)
-                scope = FieldScope({}, {}, {}, self.values, {})
-                self.compiled[text] = compile_tree(tree, EXACT, scope.inside(tree))
-            return self.compiled[text](self, NO_LOOP)
+            function = self.architecture.functions.get(text)
+            if function is None:
+                function = self.compile(text, path)
+            return function(self, NO_LOOP)
+        except (EvaluationError, TypeError) as error:
+            raise InputProblem(
+                f"{self.name}: {error}, while reading config.json with {source.mark(path)}."
+            ) from None
+
+    def compile(self, text: Any, path: Path) -> Thunk:
+        """An expression of the file as a function; raises `RuleFileError` with its place."""
+        from . import expression as ex
+        from .algebra import EXACT, compile_tree
+        from .field_scope import FieldScope
+        from .scope import NameProblem
+
+        source = self.architecture.source
+        try:
+            tree = ex.parse(str(text) if isinstance(text, int) else text)
+            scope = FieldScope({}, {}, {}, self.values, {})
+            function = compile_tree(tree, EXACT, scope.inside(tree))
         except (ex.ExpressionError, NameProblem) as error:
             offset = error.offset if isinstance(error, ex.ExpressionError) else error.at
             mark = source.inside(path, offset)
             raise RuleFileError(
                 [source.problem(error.code, error.name, mark, error.message)]
             ) from None
-        except (EvaluationError, TypeError) as error:
-            raise InputProblem(
-                f"{self.name}: {error}, while reading config.json with {source.mark(path)}."
-            ) from None
+        self.architecture.functions[text] = function
+        return function
 
     def model(self, source: str, counted: int | None) -> Model:
         data = self.architecture.data
@@ -221,6 +235,8 @@ class _Resolver:
             return self.evaluate(spec["when_null"], ("fields", name, "when_null"))
         if "otherwise" not in spec:
             others = [k for k, v in self.config.items() if v is not None]
+            import difflib
+
             near = difflib.get_close_matches(key, others, 1, 0.8)
             hint = f" There is '{near[0]}': is it meant?" if near else ""
             raise InputProblem(
@@ -320,32 +336,6 @@ class _Resolver:
             "name": spec["name"],
             **{n: self.evaluate(t, (*path, n)) for n, t in fields.items()},
         }
-
-
-class FieldScope(Scope):
-    """Fields by name, and `pattern[i]`: the entry of a list or pattern at a position."""
-
-    def item(self, node: ex.Item) -> Thunk:
-        if node.id in self.flags and node.var in self.flags:
-            return self.position(
-                ex.Position(node.at, node.id, ex.Name(node.at, node.var)),
-                self.name(ex.Name(node.at, node.var)),
-            )
-        return super().item(node)
-
-    def position(self, node: ex.Position, index: Thunk) -> Thunk:
-        if node.id not in self.flags:
-            raise self.unknown(node.id, node.at)
-        return lambda run, loop: entry(node.id, run.flag(node.id), index(run, loop))
-
-
-def entry(name: str, values: Any, index: Any) -> Any:
-    """`values[index]`, or `EvaluationError` where there is no such entry."""
-    if not isinstance(values, (tuple, str)):
-        raise EvaluationError(f"`{name}` is no list or pattern")
-    if not isinstance(index, int) or not 0 <= index < len(values):
-        raise EvaluationError(f"`{name}` has {len(values)} entries and no entry {show(index)}")
-    return values[index]
 
 
 def shown(value: Any) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .errors import InputProblem, Mark, RuleFileError
-from .formula import Evidence, FormulaReader
+from .errors import InputProblem, Mark
 from .record import record
-from .units import Units
-from .yaml_source import Source, read
+
+if TYPE_CHECKING:
+    from .formula import Evidence
+    from .units import Units
 
 NO_EVIDENCE: Mapping[str, tuple[Evidence, ...]] = MappingProxyType({})
 
@@ -51,44 +51,6 @@ class Card:
 def normalised(name: str) -> str:
     """Letters and digits only, without case: `RTX 4090` and `rtx-4090` are one name."""
     return "".join(c for c in name.casefold() if c.isalnum())
-
-
-def read_card(source: Source, units: Units, overlay: bool = False) -> Card:
-    """Read one card file; raises `RuleFileError`."""
-    reader, data = FormulaReader(source, units, overlay), source.data
-    proofs = {n: reader.proof(n, e) for n, e in data.get("evidence", {}).items()}
-    amounts: dict[str, int] = {}
-    grounds: dict[str, tuple[Evidence, ...]] = {}
-    for name in ("total", "usable"):
-        entry = data["memory"][name]
-        value, _ = reader.amount(("memory", name, "value"), entry["value"])
-        amounts[name] = int(value)
-        grounds[name] = tuple(proofs[e] for e in entry.get("evidence", ()) if e in proofs)
-    reader.finish()
-    if amounts["usable"] > amounts["total"]:
-        mark = source.mark(("memory", "usable"))
-        raise RuleFileError(
-            [
-                source.problem(
-                    "F705", "usable-above-total", mark, "The usable memory is more than the total."
-                )
-            ]
-        )
-    kept = {
-        n: data[n] for n in ("vendor", "class", "architecture", "compute_capability") if n in data
-    }
-    return Card(
-        str(data["id"]),
-        str(data["title"]),
-        str(data.get("status", "draft")),
-        kept,
-        amounts["total"],
-        amounts["usable"],
-        True,
-        grounds,
-        source.mark(("memory",)),
-        overlay,
-    )
 
 
 def custom_card(vram_mib: int) -> Card:
@@ -132,11 +94,16 @@ def find_card(name: str, folders: Sequence[tuple[str, bool]], units: Units) -> C
         with open(path, encoding="utf-8") as handle:
             text = handle.read()
         if wanted in normalised(text):
+            from .card_reader import read_card
+            from .yaml_source import read
+
             source = read(path, _shown(path, overlay))
             if any(normalised(str(a)) == wanted for a in source.data.get("aliases", ())):
                 return read_card(source, units, overlay)
         known[normalised(card_id)] = card_id
     near = [known[k] for k in known if wanted in k or k in wanted][:6]
+    import difflib
+
     near += [known[k] for k in difflib.get_close_matches(wanted, known, 6) if known[k] not in near]
     digits = "".join(c for c in name if c.isdigit())
     if len(digits) >= 2:
@@ -154,6 +121,9 @@ def _shown(path: str, overlay: bool) -> str:
 
 
 def _load(found: tuple[str, bool], units: Units) -> Card:
+    from .card_reader import read_card
+    from .yaml_source import read
+
     path, overlay = found
     return read_card(read(path, _shown(path, overlay)), units, overlay)
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import expression as ex
-from .algebra import EXACT, NO_LOOP, Thunk, compile_tree
-from .errors import InputProblem, RuleFileError
+from .errors import InputProblem
+from .evaluation import NO_LOOP, Thunk
+from .formula import Parsed
 from .record import record
-from .scope import Scope, suggest
-from .units import Unit, UnitError, Units
+from .suggest import suggest
 from .versions import UNKNOWN, Version, is_version
-from .yaml_source import Source
+
+if TYPE_CHECKING:
+    from . import expression as ex
+    from .scope import Scope
+    from .units import Unit
+    from .yaml_source import Source
 
 
 @record
@@ -62,7 +65,11 @@ class Conflict:
     id: str
     given: tuple[str, ...]
     when: ex.Node
+    when_text: str
     says: str
+
+
+Conflict.when = Parsed("when")  # type: ignore[assignment]
 
 
 @record
@@ -89,10 +96,7 @@ class FlagSet:
     groups: tuple[str, ...]
     default_card: str
     source: Source
-
-    @cached_property
-    def _holds(self) -> dict[str, Thunk]:
-        return {}
+    functions: dict[str, Thunk]  # conditions of conflicts by their text, made when needed
 
     def spelled(self, name: str) -> str:
         """The option as typed on the command line."""
@@ -152,14 +156,19 @@ class FlagSet:
 
     def scope(self) -> Scope:
         """The names a condition over flags may use."""
+        from .scope import Scope
+
         return Scope({}, {}, {}, self.flags, {})
 
     def holds(self, conflict: Conflict) -> Thunk:
-        """The condition of a conflict as a function, compiled once."""
-        if conflict.id not in self._holds:
+        """The condition of a conflict as a function, made once."""
+        text = conflict.when_text
+        if text not in self.functions:
+            from .algebra import EXACT, compile_tree
+
             tree = conflict.when
-            self._holds[conflict.id] = compile_tree(tree, EXACT, self.scope().inside(tree))
-        return self._holds[conflict.id]
+            self.functions[text] = compile_tree(tree, EXACT, self.scope().inside(tree))
+        return self.functions[text]
 
     def refuse_conflicts(self, settings: Settings, explicit: Mapping[str, Any]) -> None:
         """Raise `InputProblem` for the first conflict that holds."""
@@ -170,6 +179,8 @@ class FlagSet:
 
     def possible(self, values: Mapping[str, Any]) -> bool:
         """Whether a combination of discrete flags can occur at all."""
+        from . import expression as ex
+
         run = FlagValues(Settings(values, {}))
         for conflict in self.conflicts:
             names = ex.names(conflict.when)
@@ -256,78 +267,3 @@ def fill(text: str, values: Mapping[str, Any]) -> str:
             shown = ",".join(value) if isinstance(value, tuple) else str(value)
             text = text.replace(f"{{{name}}}", shown)
     return " ".join(text.split())
-
-
-def read_flags(source: Source, units: Units) -> FlagSet:
-    """Read `flags.yaml`; raises `RuleFileError`."""
-    data = source.data
-    flags: dict[str, Flag] = {}
-    for name, entry in data["flags"].items():
-        kind = entry.get("type", "choice" if "values" in entry else None)
-        if kind not in ("choice", "switch", "integer", "words", "version"):
-            raise RuleFileError(
-                [
-                    source.problem(
-                        "F106",
-                        "bad-flag",
-                        source.key_mark(("flags", name)),
-                        f"Flag `{name}` needs `values`, or `type: switch`, `integer`, `words` or "
-                        "`version`.",
-                    )
-                ]
-            )
-        presets = {k: tuple(v) for k, v in entry.get("presets", {}).items()}
-        default = entry["default"]
-        flags[name] = Flag(
-            name,
-            kind,
-            entry["option"],
-            entry["group"],
-            entry["help"],
-            presets.get(default, default) if kind == "words" else default,
-            entry.get("json", name) if entry.get("in_json", True) else None,
-            entry.get("null_without"),
-            entry.get("values", {}),
-            entry.get("inverse", False),
-            entry.get("min", 0),
-            entry.get("max", 0),
-            _unit(source, units, name, entry),
-            presets,
-            entry.get("short", {}),
-        )
-    shorthands = {
-        n: Shorthand(n, e["option"], e["group"], e["sets"], e["help"])
-        for n, e in data.get("shorthands", {}).items()
-    }
-    conflicts = []
-    for index, entry in enumerate(data.get("conflicts", ())):
-        try:
-            when = ex.parse(entry["when"])
-        except ex.ExpressionError as error:
-            path = ("conflicts", index, "when")
-            raise RuleFileError(
-                [
-                    source.problem(
-                        error.code, error.name, source.inside(path, error.offset), error.message
-                    )
-                ]
-            ) from None
-        conflicts.append(Conflict(entry["id"], tuple(entry.get("given", ())), when, entry["says"]))
-    return FlagSet(
-        flags,
-        shorthands,
-        tuple(conflicts),
-        tuple(data.get("groups", ())),
-        str(data["default_card"]),
-        source,
-    )
-
-
-def _unit(source: Source, units: Units, name: str, entry: Mapping[str, Any]) -> Unit | None:
-    if "unit" not in entry:
-        return None
-    try:
-        return units.parse(entry["unit"])
-    except UnitError as error:
-        mark = source.mark(("flags", name, "unit"))
-        raise RuleFileError([source.problem("F205", "unknown-unit", mark, f"{error}.")]) from None

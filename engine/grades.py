@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import expression as ex
-from .algebra import NO_LOOP
+from .evaluation import NO_LOOP
 from .formula import Constant, Evidence, Formula
 from .profile import Profile
 from .record import record

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .algebra import NO_LOOP
 from .cards import Card, all_cards
 from .errors import FitcheckError, InputProblem
+from .evaluation import NO_LOOP
 from .flags import Flag
 from .record import record
 from .report import Prepared, find_caveats

@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 from . import expression as ex
 from .architecture import Architecture
 from .errors import FitcheckError, InputProblem, Mark, Problem, RuleFileError
-from .flags import read_flags
-from .formula import Formula, FormulaReader, spelled
+from .flags_reader import read_flags
+from .formula import Formula, spelled
+from .formula_reader import FormulaReader
 from .paths import data_folder
-from .profile import Profile, read_profile
+from .profile import Profile
+from .profile_reader import read_profile
 from .rules import Rules, Status
 from .units import Units
 from .yaml_source import Source, read
@@ -173,7 +175,7 @@ class Loader:
             self.statuses(units),
             [
                 Architecture(
-                    stem, str(source.data.get("status", "draft")), source.data, source, overlay
+                    stem, str(source.data.get("status", "draft")), source.data, source, overlay, {}
                 )
                 for stem, source, overlay in self.sources("profiles/architectures")
             ],

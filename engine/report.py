@@ -7,17 +7,16 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from .algebra import NO_LOOP, Loop
 from .architecture import Model
 from .cards import Card
 from .errors import FitcheckError, Refusal
+from .evaluation import CURRENT, NO_LOOP, Loop
 from .flags import Settings
 from .formula import Formula, Limit
 from .grades import Grade, Grader
 from .record import record
 from .rules import Rules, Status
 from .run import Facts, Run
-from .scope import CURRENT
 from .template import MIB
 
 

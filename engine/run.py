@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from .algebra import NO_LOOP, EvaluationError, Thunk
 from .errors import FitcheckError, RuleFileError
+from .evaluation import CURRENT, NO_LOOP, EvaluationError, Thunk
 from .flags import Settings
 from .formula import HIGH, VALUE, Case, Formula, Table
 from .profile import PassedOver, Profile, best_match
 from .record import record
 from .rules import Rules
-from .scope import CURRENT
 
 MAX_ITEMS = 100_000
 Key = tuple[str, int]  # formula id, identity of the list item (0 for none)

@@ -6,16 +6,14 @@ run (`run.py`) holds flags, facts, lists and profiles; the loop holds the curren
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from . import expression as ex
-from .algebra import Loop, Thunk
 from .errors import FitcheckError
+from .evaluation import CURRENT as CURRENT, Loop, Thunk
 from .formula import Constant, Symbol, Table
-
-CURRENT = ""  # the list item a `per:` formula is evaluated for
+from .suggest import suggest as suggest
 
 
 class NameProblem(FitcheckError):
@@ -24,12 +22,6 @@ class NameProblem(FitcheckError):
     def __init__(self, code: str, name: str, message: str, at: int) -> None:
         super().__init__(message)
         self.code, self.name, self.message, self.at = code, name, message, at
-
-
-def suggest(word: str, known: Collection[str]) -> str:
-    """` Did you mean ...?` or nothing."""
-    near = difflib.get_close_matches(word, sorted(known), 1)
-    return f" Did you mean `{near[0]}`?" if near else ""
 
 
 class Scope:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import expression as ex
-from .algebra import EXACT, NO_LOOP, Loop, Thunk, compile_tree
-from .scope import Scope
+if TYPE_CHECKING:
+    from .scope import Scope
+
+from .evaluation import NO_LOOP, Loop, Thunk
 
 MIB = 1 << 20
 
@@ -47,6 +48,9 @@ class Sentence:
 
 def prepare(text: str, scope: Scope, unit: Callable[[str], str]) -> Sentence:
     """Compile the holes of a sentence; raises `ExpressionError` or `NameProblem`."""
+    from . import expression as ex
+    from .algebra import EXACT, compile_tree
+
     parts: list[str | tuple[Thunk, bool, str]] = []
     end = 0
     for match in _hole().finditer(text):

@@ -114,7 +114,7 @@ def test_exit_status_is_that_of_the_verdict(flags: list[str], status: int, verdi
         (["--lora-targets", "q,,v"], "'' is no module name"),
         (["--lora-targets", "query"], "a name there is no module of this model"),
         (["--gpu", "4091"], "Unknown GPU '4091'. Did you mean 4090"),
-        (["--gpu", ""], "--gpu needs a name"),
+        (["--gpu", ""], "--gpu needs the name of a card"),
         (["--vram-mib", "0"], "--vram-mib has to be a whole number of MiB"),
         (["--vram-mib", "24GB"], "--vram-mib has to be a whole number of MiB"),
         (["--quant", "nf4", "--no-lora"], "not modelled"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..architecture import Architecture, FieldScope
+from ..architecture import Architecture
 from ..errors import Problem
+from ..field_scope import FieldScope
 from ..rules import Rules
 from ..scope import suggest
 from ..template import holes

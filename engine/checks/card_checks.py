@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..cards import normalised, read_card
+from ..card_reader import read_card
+from ..cards import normalised
 from ..errors import Problem, RuleFileError
 from ..scope import suggest
 from ..units import Units

@@ -104,8 +104,9 @@ def why_statuses(run: Run) -> Choice:
     branches = []
     for status in run.rules.statuses:
         formula = status.formula
-        parts = _parts(run, formula, status.when, ("when",), NO_LOOP)
-        held = _truth(run, formula, status.when, ("when",), NO_LOOP)
+        tree = ex.parse(status.when)
+        parts = _parts(run, formula, tree, ("when",), NO_LOOP)
+        held = _truth(run, formula, tree, ("when",), NO_LOOP)
         text = " ".join(str(formula.source.data["when"]).split())
         place = str(formula.source.key_mark(("when",)))
         branches.append(Branch(status.id, bool(held), place, text, parts))
@@ -230,6 +231,8 @@ def _meets(architecture: Architecture, key: str, config: Mapping[str, Any]) -> b
         architecture.status,
         {"matches": {key: architecture.data["matches"][key]}},
         architecture.source,
+        False,
+        {},
     )
     return alone.claims(config) is not None
 

@@ -1,0 +1,48 @@
+"""From a parsed file of gpus/ to a `Card`."""
+
+from __future__ import annotations
+
+from .cards import Card
+from .errors import RuleFileError
+from .formula import Evidence
+from .formula_reader import FormulaReader
+from .units import Units
+from .yaml_source import Source
+
+
+def read_card(source: Source, units: Units, overlay: bool = False) -> Card:
+    """Read one card file; raises `RuleFileError`."""
+    reader, data = FormulaReader(source, units, overlay), source.data
+    proofs = {n: reader.proof(n, e) for n, e in data.get("evidence", {}).items()}
+    amounts: dict[str, int] = {}
+    grounds: dict[str, tuple[Evidence, ...]] = {}
+    for name in ("total", "usable"):
+        entry = data["memory"][name]
+        value, _ = reader.amount(("memory", name, "value"), entry["value"])
+        amounts[name] = int(value)
+        grounds[name] = tuple(proofs[e] for e in entry.get("evidence", ()) if e in proofs)
+    reader.finish()
+    if amounts["usable"] > amounts["total"]:
+        mark = source.mark(("memory", "usable"))
+        raise RuleFileError(
+            [
+                source.problem(
+                    "F705", "usable-above-total", mark, "The usable memory is more than the total."
+                )
+            ]
+        )
+    kept = {
+        n: data[n] for n in ("vendor", "class", "architecture", "compute_capability") if n in data
+    }
+    return Card(
+        str(data["id"]),
+        str(data["title"]),
+        str(data.get("status", "draft")),
+        kept,
+        amounts["total"],
+        amounts["usable"],
+        True,
+        grounds,
+        source.mark(("memory",)),
+        overlay,
+    )

@@ -14,6 +14,13 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from . import expression as ex
+from .arithmetic import (
+    divide as divide,
+    greatest,
+    least,
+    modulo as modulo,
+    power_of_two_floor as power_of_two_floor,
+)
 from .evaluation import (
     NO_LOOP as NO_LOOP,
     EvaluationError as EvaluationError,
@@ -34,29 +41,6 @@ class Lookup(Protocol):
     def position(self, node: ex.Position, index: Thunk) -> Thunk: ...
 
     def items(self, loop: ex.Loop) -> Callable[[Any, Loop], Sequence[Any]]: ...
-
-
-def divide(left: Any, right: Any) -> int | Fraction:
-    """Exact quotient; an integer where it divides evenly."""
-    if right == 0:
-        raise EvaluationError("division by zero")
-    value: Fraction = Fraction(left) / right
-    return value.numerator if value.denominator == 1 else value
-
-
-def modulo(left: Any, right: Any) -> Any:
-    """Remainder with the sign of the divisor."""
-    if right == 0:
-        raise EvaluationError("division by zero")
-    return left % right
-
-
-def power_of_two_floor(value: Any) -> int:
-    """The largest power of two that is at most `value` (which is at least 1)."""
-    if value < 1:
-        raise EvaluationError("power_of_two_floor needs a value of at least 1")
-    whole: int = math.floor(value)
-    return 1 << (whole.bit_length() - 1)
 
 
 class Algebra:
@@ -116,9 +100,7 @@ class Algebra:
             return any(values)
         if kind == "list":
             return tuple(dict.fromkeys(values))
-        if not values:
-            raise EvaluationError(f"{kind} over an empty list")
-        return max(values) if kind == "max" else min(values)
+        return greatest(values) if kind == "max" else least(values)
 
 
 EXACT = Algebra()

@@ -8,7 +8,7 @@ from typing import Any
 from .cards import Card, all_cards
 from .errors import FitcheckError, InputProblem
 from .evaluation import NO_LOOP
-from .flags import Flag
+from .flags import Flag, check_value
 from .record import record
 from .report import Prepared, find_caveats
 from .run import Run
@@ -72,7 +72,7 @@ def _values(run: Run, change: Mapping[str, Any]) -> dict[str, Any]:
         flag = run.rules.flags.flags[name]
         if flag.kind == "integer" and isinstance(value, str):
             value = _evaluate(run, value)
-        result[name] = value
+        result[name] = check_value(flag, value)
     return result
 
 

@@ -15,7 +15,7 @@ from .formula import Case, Formula, Unparsed
 from .profile import Profile
 from .record import record
 from .scope import NameProblem, Scope, suggest
-from .template import Sentence, prepare
+from .template import Hole, Sentence, split
 from .units import Units
 from .yaml_source import Path, Source
 
@@ -134,18 +134,19 @@ class Rules:
         return found
 
     def sentence(self, formula: Formula, text: str) -> Sentence:
-        """A sentence of a formula file, its holes compiled once; raises `RuleFileError`."""
+        """A sentence of a formula file, its holes made functions once; raises `RuleFileError`."""
         key = (formula.source.path, text)
         if key not in self._sentences:
-            scope = self.scope(formula)
-            try:
-                self._sentences[key] = prepare(text, scope, self.unit_text(formula))
-            except (NameProblem, ex.ExpressionError) as error:
-                message = f"In the sentence `{text}`: {error}"
-                mark = formula.source.mark()
-                raise RuleFileError(
-                    [formula.source.problem("F211", "bad-sentence", mark, message)]
-                ) from None
+            unit = self.unit_text(formula)
+            parts: list[str | Hole] = []
+            for part in split(text):
+                if isinstance(part, tuple):
+                    hole, form = part
+                    function = self.function(formula, hole, ("id",))
+                    parts.append(Hole(function, hole.isidentifier() and unit(hole) == "byte", form))
+                else:
+                    parts.append(part)
+            self._sentences[key] = Sentence(parts)
         return self._sentences[key]
 
     def unit_text(self, formula: Formula) -> Callable[[str], str]:

@@ -6,14 +6,11 @@ Bytes are printed in MiB, counts with thousands separators, lists with commas.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .scope import Scope
+from typing import Any
 
 from .evaluation import NO_LOOP, Loop, Thunk
+from .record import record
 
 MIB = 1 << 20
 
@@ -31,37 +28,40 @@ def holes(text: str) -> list[tuple[str, str, int]]:
     return found
 
 
-class Sentence:
-    """A sentence whose holes are compiled: literal parts and (function, in bytes, format) holes."""
-
-    def __init__(self, parts: list[str | tuple[Thunk, bool, str]]) -> None:
-        self.parts = parts
-
-    def render(self, run: Any, loop: Loop = NO_LOOP) -> str:
-        """The sentence with its holes filled from a run."""
-        text = "".join(
-            part if isinstance(part, str) else show(part[0](run, loop), part[1], part[2])
-            for part in self.parts
-        )
-        return " ".join(text.split())
-
-
-def prepare(text: str, scope: Scope, unit: Callable[[str], str]) -> Sentence:
-    """Compile the holes of a sentence; raises `ExpressionError` or `NameProblem`."""
-    from . import expression as ex
-    from .algebra import EXACT, compile_tree
-
-    parts: list[str | tuple[Thunk, bool, str]] = []
+def split(text: str) -> list[str | tuple[str, str]]:
+    """The sentence as literal parts and (expression, format) holes."""
+    parts: list[str | tuple[str, str]] = []
     end = 0
     for match in _hole().finditer(text):
         parts.append(text[end : match.start()])
         expression, _, form = match.group(1).partition("|")
-        tree = ex.parse(expression.strip())
-        in_bytes = isinstance(tree, ex.Name) and unit(tree.id) == "byte"
-        parts.append((compile_tree(tree, EXACT, scope.inside(tree)), in_bytes, form.strip()))
+        parts.append((expression.strip(), form.strip()))
         end = match.end()
-    parts.append(text[end:])
-    return Sentence(parts)
+    return [*parts, text[end:]]
+
+
+@record
+class Hole:
+    """A hole of a sentence: its value, whether that is in bytes, and the format asked for."""
+
+    value: Thunk
+    in_bytes: bool
+    form: str
+
+
+class Sentence:
+    """A sentence of a rule file, ready to be filled from a run."""
+
+    def __init__(self, parts: list[str | Hole]) -> None:
+        self.parts = parts
+
+    def render(self, run: Any, loop: Loop = NO_LOOP) -> str:
+        """The sentence with its holes filled."""
+        text = "".join(
+            part if isinstance(part, str) else show(part.value(run, loop), part.in_bytes, part.form)
+            for part in self.parts
+        )
+        return " ".join(text.split())
 
 
 def show(value: Any, in_bytes: bool = False, form: str = "") -> str:

@@ -15,9 +15,9 @@ from .values import mib_text, value_text
 HEAD = """\
 # Golden appendix
 
-Every number of the rules for the reference configurations (`engine/workshop/reference.yaml`), exact to
-the byte. This page is written by `fitcheck rules golden --write` and checked by `fitcheck rules golden`;
-a change of it is a change of an answer, and the CHANGELOG says why.
+Every number of the rules for the reference configurations (`engine/workshop/reference.yaml`),
+exact to the byte. `fitcheck rules golden --write` writes this page and `fitcheck rules golden`
+checks it; a change of it is a change of an answer, and the CHANGELOG says why.
 """
 
 
@@ -78,6 +78,6 @@ def command(rules: Rules, configuration: Configuration) -> list[str]:
 
 
 def checkout() -> str | None:
-    """The top of the source checkout that the bundled rules lie in; None in an installed package."""
+    """The top of the source checkout around the bundled rules; None in an installed package."""
     top = os.path.dirname(os.path.realpath(os.path.join(bundled_root(), "formulas")))
     return top if os.path.isfile(os.path.join(top, "pyproject.toml")) else None

@@ -76,7 +76,10 @@ def layers(found: Graph) -> list[list[str]]:
         for name in ready:
             level[name] = 1 + max((level[r] for r in remaining[name]), default=-1)
         remaining = {n: r for n, r in remaining.items() if n not in level}
-    rows = [[n for n in found.reads if level[n] == i] for i in range(max(level.values(), default=-1) + 1)]
+    rows = [
+        [n for n in found.reads if level[n] == i]
+        for i in range(max(level.values(), default=-1) + 1)
+    ]
     for sweep in range(SWEEPS):
         position = {n: i / max(len(row) - 1, 1) for row in rows for i, n in enumerate(row)}
         for row in rows if sweep % 2 == 0 else reversed(rows):

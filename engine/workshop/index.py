@@ -39,7 +39,10 @@ def entries(rules: Rules) -> list[Entry]:
 
 
 def _formulas(rules: Rules) -> Iterator[Entry]:
-    shown = sorted(rules.formulas.values(), key=lambda f: (not f.live, f.order, f.id))
+    shown = sorted(
+        rules.formulas.values(),
+        key=lambda f: (not f.live, f.order if f.live else 0, f.id.casefold()),
+    )
     files = files_of(rules.roots, "formulas")
     for formula in shown:
         if formula.id in files:

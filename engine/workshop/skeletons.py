@@ -81,7 +81,9 @@ def _refusal(rules: Rules, kind: str, wanted: str) -> str:
             "rule folders."
         )
     known = kinds(rules)
-    return f"There is no skeleton for `{kind}`.{suggest(wanted, known)} There are {', '.join(known)}."
+    return (
+        f"There is no skeleton for `{kind}`.{suggest(wanted, known)} There are {', '.join(known)}."
+    )
 
 
 def _formula(rules: Rules, kind: str, name: str) -> Skeleton:
@@ -146,9 +148,10 @@ def _profile(rules: Rules, kind: str, name: str) -> Skeleton:
         "id": name,
         "title": _title(name),
         "status": "draft                 # a draft caps every verdict at uncertain",
-        "matches": f"{{card: {name}}}    # flags, card or card.FIELD, each with the value it must have",
+        "matches": f"{{card: {name}}}    # flags, card or card.FIELD with the value it must have",
     }.items():
-        text = re.sub(rf"^{key}:.*$", lambda _, k=key, v=value: f"{k}: {v}", text, flags=re.M)
+        line = re.compile(rf"^{key}:.*$", re.MULTILINE)
+        text = line.sub(f"{key}: {value}", text)  # no backslash can stand in these values
     then = f"Say under `matches` which runs it is for; the values are those of {fallback.id}."
     return Skeleton(f"{folder}/{name}.yaml", text, then)
 

@@ -20,12 +20,13 @@ def value_text(value: Any, unit: str = "") -> str:
         return ", ".join(map(str, value)) or "(none)"
     if not isinstance(value, (int, Fraction)):
         return str(value)
+    amount = Fraction(value)
     text = number(value) if unit in LOGICAL else f"{number(value)} {unit}"
-    return f"{text} ({mib_text(value)})" if unit == "byte" and abs(value) >= MIB // 100 else text
+    return f"{text} ({mib_text(value)})" if unit == "byte" and abs(amount) >= MIB // 100 else text
 
 
 def mib_text(value: int | Fraction, signed: bool = False) -> str:
-    """Bytes as MiB, two decimals below 1,000 MiB, with a plus sign where `signed`."""
+    """Bytes as MiB, with two decimals unless they are whole, and a plus sign where `signed`."""
     amount = Fraction(value) / MIB
-    decimals = 0 if amount.denominator == 1 or abs(amount) >= 1000 else 2
+    decimals = 0 if amount.denominator == 1 else 2
     return f"{float(amount):{'+' if signed else ''},.{decimals}f} MiB"

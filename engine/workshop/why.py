@@ -94,8 +94,9 @@ def _note(run: Run, formula: Formula) -> str:
         text = f"the largest {flag} while {formula.search.text}"
         if found is None:
             return text
-        end = "the largest allowed" if found.capped else f"and not at {found.value + 1:,}"
-        return f"{text}: it holds at {found.value:,}, {end}" if found.value else f"{text}: not at 1"
+        until = "the largest allowed" if found.capped else f"and not at {found.value + 1:,}"
+        held = f"it holds at {found.value:,}, {until}" if found.value else "it does not hold at 1"
+        return f"{text}: {held}"
     return ""
 
 

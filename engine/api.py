@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from .architecture import Model, refuse_unsupported, resolve
-from .cards import Card, custom_card, find_card
+from .cards import Card, custom_card, find_card, with_memory
 from .errors import InputProblem, RuleFileError
 from .loading import load_rules, roots_of
 from .report import Prepared, Report, build_report
@@ -94,7 +94,7 @@ def estimate(
     --------
     >>> report = estimate("meta-llama/Llama-3.1-8B", gpu="4090", qlora=True, lora_r=64)
     >>> report.status, report["total"]          # doctest: +SKIP
-    ('safe', 15472955392)
+    ('safe', 15473066803)
     """
     folders = (rules,) if isinstance(rules, str) else tuple(rules)
     loaded = rules_for(folders)
@@ -129,12 +129,14 @@ def prepare(
 
 
 def choose_card(rules: Rules, gpu: str | None, vram_mib: int | None) -> Card:
-    """The named card, or a custom one; `vram_mib` wins over the name."""
-    if vram_mib is not None:
+    """The named card, with another memory if `vram_mib` is given; that alone is a custom card."""
+    if gpu is None and vram_mib is not None:
         return custom_card(vram_mib)
-    return find_card(
-        rules.flags.default_card if gpu is None else gpu, rules.folders("gpus"), rules.units
-    )
+    if gpu is not None and not isinstance(gpu, str):
+        raise InputProblem(f"gpu has to be a name such as '4090', not {gpu!r}.", flag="gpu")
+    name = rules.flags.default_card if gpu is None else gpu
+    card = find_card(name, rules.folders("gpus"), rules.units)
+    return card if vram_mib is None else with_memory(card, vram_mib)
 
 
 def read_model(
@@ -149,6 +151,8 @@ def read_model(
     if isinstance(model, Mapping):
         name = printable(str(model.get("_name_or_path") or "config"), 100)
         raw = RawModel(name, dict(model), None, "a config given as a mapping", "local")
+    elif not isinstance(model, (str, os.PathLike)):
+        raise InputProblem(f"model has to be a name, a path or a config, not {model!r}.")
     else:
         typed = printable(os.fspath(model), 100).rstrip("/").split("/")[-1]
 
@@ -159,4 +163,4 @@ def read_model(
             raise InputProblem(f"source {source!r} is not one of {', '.join(SOURCES)}.")
         raw = load_model(model, source=source, check=check)
     count = raw.reported_params if parameters is None else parameters
-    return resolve(rules.architectures, raw.name, raw.config, raw.source, count)
+    return resolve(rules.architectures, raw.name, raw.config, raw.source, count, raw.place)

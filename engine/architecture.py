@@ -42,6 +42,7 @@ class Model:
     counted_parameters: int | None
     architecture: str
     verified: bool
+    layer_origin: Mapping[str, tuple[str, Path]]  # list field to expression and its place
     warnings: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -109,9 +110,10 @@ def resolve(
     config: Mapping[str, Any],
     source: str,
     counted: int | None,
+    place: str = "config.json",
 ) -> Model:
     """
-    The canonical model of a config.
+    The canonical model of a config; `place` is what origins call it.
 
     Raises
     ------
@@ -131,14 +133,16 @@ def resolve(
             f"{name} (model_type {config.get('model_type')}): no architecture file covers it."
         )
     architecture = max(fitting, key=lambda pair: pair[0])[1]
-    return _Resolver(architecture, name, config).model(source, counted)
+    return _Resolver(architecture, name, config, place).model(source, counted)
 
 
 class _Resolver:
     """Evaluates one architecture file for one config; it is its own `run` for the compiler."""
 
-    def __init__(self, architecture: Architecture, name: str, config: Mapping[str, Any]) -> None:
-        self.architecture, self.name, self.config = architecture, name, config
+    def __init__(
+        self, architecture: Architecture, name: str, config: Mapping[str, Any], place: str
+    ) -> None:
+        self.architecture, self.name, self.config, self.place = architecture, name, config, place
         kind = config.get("model_type")
         if kind is not None and not isinstance(kind, str):
             raise InputProblem(
@@ -149,6 +153,7 @@ class _Resolver:
             {n: c["value"] for n, c in architecture.data.get("constants", {}).items()}
         )
         self.origin: dict[str, str] = {}
+        self.layer_origin: dict[str, tuple[str, Path]] = {}
         self.warnings: list[str] = []
 
     def flag(self, name: str) -> Any:
@@ -211,6 +216,7 @@ class _Resolver:
             counted,
             self.architecture.id,
             verified,
+            self.layer_origin,
             tuple(self.warnings),
             tuple(self.remarks(data.get("remarks", ()))),
         )
@@ -226,12 +232,12 @@ class _Resolver:
         for key in spec["from"]:
             if self.config.get(key) is not None:
                 value = self.check(key, spec, self.config[key])
-                self.origin[name] = f"config.json, {key}"
+                self.origin[name] = f"{self.place}, {key}"
                 return value
         key = spec["from"][0]
         null = next((k for k in spec["from"] if k in self.config), None)
         if null is not None and "when_null" in spec:
-            self.origin[name] = f"config.json, {null} is null"
+            self.origin[name] = f"{self.place}, {null} is null"
             return self.evaluate(spec["when_null"], ("fields", name, "when_null"))
         if "otherwise" not in spec:
             others = [k for k, v in self.config.items() if v is not None]
@@ -249,7 +255,7 @@ class _Resolver:
                 f"config.json has no '{key}', and {spec['otherwise']} = {float(value):g} is "
                 f"not whole. Add '{key}' ({spec['meaning']})."
             )
-        self.origin[name] = f"{spec['otherwise']} (config.json has no {key})"
+        self.origin[name] = f"{spec['otherwise']} ({self.place} has no {key})"
         if "warn" in spec:
             self.warnings.append(fill(spec["warn"], {**self.values, name: f"{value:,}"}))
         return value
@@ -320,7 +326,13 @@ class _Resolver:
         outer = dict(self.values)
         layer: dict[str, Any] = {}
         for name, text in spec["fields"].items():
-            layer[name] = self.values[name] = self.evaluate(text, (*path, "fields", name))
+            where: Path = (*path, "fields", name)
+            layer[name] = self.values[name] = self.evaluate(text, where)
+            self.layer_origin[f"layer_groups[].{name}"] = (str(text), where)
+        self.layer_origin["layer_groups[].count"] = (str(spec["count"]), (*path, "count"))
+        for name in ("name", "d_in", "d_out"):
+            where = (*path, "modules")
+            self.layer_origin[f"layer_groups[].modules[].{name}"] = ("each module", where)
         layer["modules"] = [
             self.module(m, (*path, "modules", i))
             for i, m in enumerate(spec["modules"])

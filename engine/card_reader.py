@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cards import Card
+from .cards import FIELDS, Card
 from .errors import RuleFileError
 from .formula import Evidence
 from .formula_reader import FormulaReader
@@ -31,9 +31,7 @@ def read_card(source: Source, units: Units, overlay: bool = False) -> Card:
                 )
             ]
         )
-    kept = {
-        n: data[n] for n in ("vendor", "class", "architecture", "compute_capability") if n in data
-    }
+    kept = {n: data[n] for n in (*FIELDS, "regional") if n in data}
     return Card(
         str(data["id"]),
         str(data["title"]),

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .errors import InputProblem, Mark
-from .record import record
+from .record import record, replace
 
 if TYPE_CHECKING:
     from .formula import Evidence
@@ -17,13 +17,18 @@ if TYPE_CHECKING:
 NO_EVIDENCE: Mapping[str, tuple[Evidence, ...]] = MappingProxyType({})
 
 
+FIELDS = ("vendor", "class", "architecture", "compute_capability")
+UNKNOWN = "unknown"  # what a card that is known by its memory alone has in these
+
+
 @record(identity=True)
 class Card:
     """
     One GPU.
 
     `total` is what the driver reports and `usable` what a process can count on, both in bytes; a
-    card given by its memory alone is not `listed` and states no usable figure.
+    card given by its memory alone is not `listed` and states no usable figure. `note` says which
+    card was taken where the name left a choice.
     """
 
     id: str
@@ -36,10 +41,12 @@ class Card:
     evidence: Mapping[str, tuple[Evidence, ...]] = NO_EVIDENCE
     mark: Mark | None = None
     overlay: bool = False
+    note: str = ""
 
     def facts(self) -> dict[str, Any]:
         """What formulas and profiles may read of a card."""
         return {
+            **dict.fromkeys(FIELDS, UNKNOWN),
             **self.fields,
             "id": self.id,
             "total": self.total,
@@ -63,6 +70,13 @@ def custom_card(vram_mib: int) -> Card:
     return Card("custom", f"{vram_mib:,} MiB card", "stable", {}, vram_mib << 20, 0, False)
 
 
+def with_memory(card: Card, vram_mib: int) -> Card:
+    """A listed card with another memory, of which the usual share is usable."""
+    custom = custom_card(vram_mib)
+    title = f"{card.title} with {vram_mib:,} MiB"
+    return replace(card, title=title, total=custom.total, usable=0, listed=False, evidence={}, note="")
+
+
 def card_files(folders: Sequence[tuple[str, bool]]) -> dict[str, tuple[str, bool]]:
     """Card id to (path, from an overlay), a later folder replacing an earlier one by id."""
     files: dict[str, tuple[str, bool]] = {}
@@ -76,7 +90,7 @@ def card_files(folders: Sequence[tuple[str, bool]]) -> dict[str, tuple[str, bool
 
 def find_card(name: str, folders: Sequence[tuple[str, bool]], units: Units) -> Card:
     """
-    The card with this key or alias.
+    The card with this key or alias; of several sizes that share a name the smallest, with a note.
 
     Raises
     ------
@@ -89,31 +103,9 @@ def find_card(name: str, folders: Sequence[tuple[str, bool]], units: Units) -> C
     direct = [i for i in files if normalised(i) == wanted]
     if direct:
         return _load(files[direct[0]], units)
-    known: dict[str, str] = {}
-    for card_id, (path, overlay) in files.items():
-        with open(path, encoding="utf-8") as handle:
-            text = handle.read()
-        if wanted in normalised(text):
-            from .card_reader import read_card
-            from .yaml_source import read
+    from .card_names import Search
 
-            source = read(path, _shown(path, overlay))
-            if any(normalised(str(a)) == wanted for a in source.data.get("aliases", ())):
-                return read_card(source, units, overlay)
-        known[normalised(card_id)] = card_id
-    near = [known[k] for k in known if wanted in k or k in wanted][:6]
-    import difflib
-
-    near += [known[k] for k in difflib.get_close_matches(wanted, known, 6) if known[k] not in near]
-    digits = "".join(c for c in name if c.isdigit())
-    if len(digits) >= 2:
-        near = [c for c in files if digits in c][:6] + [c for c in near if digits not in c]
-    hint = f" Did you mean {', '.join(near[:6])}?" if near else ""
-    raise InputProblem(
-        f"Unknown GPU '{name[:60]}'.{hint} --list-gpus prints every name; --vram-mib N "
-        "takes any other card.",
-        flag="gpu",
-    )
+    return Search(name, files, units).card()
 
 
 def _shown(path: str, overlay: bool) -> str:

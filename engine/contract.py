@@ -54,9 +54,10 @@ def to_dict(report: Report) -> dict[str, Any]:
     result.setdefault("verdict", {}).update(
         safe_fits=report.safe, status=report.status, reasons=list(report.reasons)
     )
-    from .hints import price_hints
+    from .hints import price_hints, proposals
 
-    result["savings_hints"] = [h.text for h in price_hints(prepared)]
+    result["savings_hints"] = [h.short for h in price_hints(prepared)]
+    result["proposals"] = [] if report.safe else [p.to_dict() for p in proposals(prepared)]
     result["warnings"] = list(report.warnings)
     result["notes"] = [
         *report.remarks,

@@ -16,7 +16,7 @@ from .algebra import EXACT, NO_LOOP, Loop, compile_tree
 from .cards import Card
 from .errors import InputProblem
 from .formula import Case, Constant, Evidence, Formula, Symbol, Table
-from .grades import grade_of
+from .grades import grade_of, holds_here
 from .printer import LATEX, TEXT, Printer, TextStyle
 from .record import record
 from .report import Report, sentence
@@ -272,7 +272,8 @@ class _Deriver:
         for part in parts:
             if part.name in names:
                 ids += part.evidence
-        return [formula.evidence[i] for i in dict.fromkeys(ids) if i in formula.evidence]
+        found = [formula.evidence[i] for i in dict.fromkeys(ids) if i in formula.evidence]
+        return [e for e in found if not e.within_text or holds_here(e, self.run)] or found
 
     def binding(self, name: str, loop: Loop) -> Binding:
         formula, run = self.formula, self.run
@@ -303,14 +304,13 @@ class _Deriver:
         if name in formula.flags:
             return Binding(name, show(run.flag(name)), "", self.flag_origin(name), "")
         read = self.rules.formula(name)
+        origin = f"derived, {read.source.key_mark(('cases',))}"
         if read.per is None:
-            return Binding(
-                name, show(run.value(name)), shown, f"derived, {read.source.path}", read.title
-            )
+            return Binding(name, show(run.value(name)), shown, origin, read.title)
         values = [run.value_at(name, i) for i in run.items(read.per)]
         if read.per == formula.per:
             values = [run.value_at(name, loop[CURRENT])]
-        return Binding(name, several(values), shown, f"derived, {read.source.path}", read.title)
+        return Binding(name, several(values), shown, origin, read.title)
 
     def symbol_value(self, symbol: Symbol, loop: Loop) -> str:
         run, path = self.run, symbol.list_path
@@ -325,7 +325,12 @@ class _Deriver:
         items: list[Any] = list(run.items(path.split(".")[0]))
         for part in path.split(".")[1:]:
             items = [inner for item in items for inner in item[part]]
-        return several([i[symbol.field] for i in items])
+        values = [i[symbol.field] for i in items]
+        named = all(isinstance(i, Mapping) and ("id" in i or "name" in i) for i in items)
+        if named and symbol.field not in ("id", "name") and len(set(map(show, values))) > 1:
+            pairs = zip(items, values, strict=True)
+            return "; ".join(f"{label_of(item)} {show(value)}" for item, value in pairs)
+        return several(values)
 
     def flag_origin(self, name: str) -> str:
         origin, option = (
@@ -333,7 +338,8 @@ class _Deriver:
             self.rules.flags.spelled(name),
         )
         if origin == "default":
-            return f"default of {option}"
+            inverse = self.rules.flags.flags[name].inverse
+            return f"default; {option} turns it off" if inverse else f"default of {option}"
         return f"flag {option}" if origin == option else f"set by {origin}"
 
     def origin(self, symbol: Symbol) -> str:
@@ -352,11 +358,12 @@ class _Deriver:
             return "every component file"
         if record.startswith("phases"):
             return "formulas/phases.yaml"
-        known = model.origin.get(symbol.field)
-        architecture = f"profiles/architectures/{model.architecture}.yaml"
-        return known or (
-            f"came with the model ({model.source})" if record == "model" else architecture
-        )
+        if symbol.source in model.layer_origin:
+            text, path = model.layer_origin[symbol.source]
+            source = next(a.source for a in self.rules.architectures if a.id == model.architecture)
+            config = [f"{n} from {model.origin[n]}" for n in model.origin if n in text.split()]
+            return f"{text}, {source.mark(path)}" + (f" ({'; '.join(config)})" if config else "")
+        return model.origin.get(symbol.field) or f"came with the model ({model.source})"
 
     def profile_origin(self, symbol: Symbol) -> str:
         kind = symbol.source.split(".")[1]

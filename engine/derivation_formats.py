@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from .printer import LATEX
 from .record import as_dict
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def as_text(steps: Sequence[Step]) -> str:
             f"{_heading(step)}  [{step.place}{', case ' + step.case if step.case else ''}]",
             _wrap(step.formula, "      ", "  = "),
         ]
-        if step.numbers != step.formula:
+        if step.numbers != step.formula and step.numbers not in step.result:
             lines.append(_wrap(step.numbers, "      ", "  = "))
         lines.append(f"  = {step.result}")
         if step.says:
@@ -65,9 +66,13 @@ def _bindings(step: Step) -> list[str]:
     value_width = min(34, max(map(len, values)))
     lines = []
     for binding, value in zip(step.bindings, values, strict=True):
-        head = f"      {binding.name:<{name_width}}  {value:<{value_width}}  "
+        head = f"      {binding.name:<{name_width}}  "
         origin = binding.origin + (f": {binding.meaning}" if binding.meaning else "")
-        lines.append(_wrap(origin, " " * min(len(head), 44), head))
+        if len(value) > value_width:  # a list: it gets lines of its own
+            lines.append(_wrap(value, " " * len(head), head))
+            lines.append(_wrap(origin, " " * (len(head) + 2)))
+        else:
+            lines.append(_wrap(origin, " " * 44, f"{head}{value:<{value_width}}  "))
     return lines
 
 
@@ -115,7 +120,7 @@ def as_latex(steps: Sequence[Step]) -> str:
     """One `align*` a quantity, ready to paste into a document that loads amsmath."""
     blocks = []
     for step in steps:
-        lhs = rf"\mathrm{{{_latex_text(step.id)}}}"
+        lhs = LATEX.name(step.id)
         lines = [f"% {_heading(step)}, {step.place}", r"\begin{align*}"]
         if step.latex[0] == step.formula and not step.case:  # a search or a band: words, no math
             rows = [

@@ -11,7 +11,7 @@ class FitcheckError(Exception):
     """Base of everything fitcheck raises on purpose; its text is meant for a person."""
 
 
-class InputProblem(FitcheckError):
+class InputProblem(FitcheckError, ValueError):
     """A flag, a model or a card that cannot be used as given (exit code 2)."""
 
     def __init__(self, message: str, *, flag: str | None = None) -> None:
@@ -19,7 +19,7 @@ class InputProblem(FitcheckError):
         self.flag = flag
 
 
-class Refusal(FitcheckError):
+class Refusal(FitcheckError, ValueError):
     """The input was read, but the memory model does not cover it (exit code 2)."""
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from . import expression as ex
 from .grades import GRADES
-from .hints import price_hints, propose, smallest_card, spelled
+from .hints import SAFE, price_hints, proposals, smallest_card, spelled
 from .report import sentence
 from .template import mib
 
@@ -119,22 +119,24 @@ def lowered(title: str) -> str:
 
 
 def verdict_lines(report: Report) -> list[str]:
-    """The verdict with its reasons, and what would make the run fit where it does not."""
+    """The verdict with its reasons, and what would change it where it is not safe."""
     lines = [f"{report.title}: {'; '.join(report.reasons)}."]
     lines += [f"Not settled: {text}." for text in report.unsettled]
-    rules, prepared = report.prepared.rules, report.prepared
-    if rules.hints is None or report.run.value(rules.hints.data["fits"]):
+    prepared = report.prepared
+    if report.safe or prepared.rules.hints is None:
         return lines
-    proposal, card = propose(prepared), smallest_card(prepared)
-    if proposal is None:
-        lines.append("No change of flags that is known here makes it fit.")
-    else:
+    found, offer = proposals(prepared), smallest_card(prepared)
+    fits = bool(report.run.value(prepared.rules.hints.data["fits"]))
+    if not fits and not found:
+        lines.append("No combination of the changes that are known here makes it fit.")
+    for proposal in found:
+        start = "It would be safe with" if proposal.goal == SAFE else "It would fit with"
         options = options_of(report, proposal.changes)
-        says = "; ".join(proposal.says)
-        lines.append(f"It would fit with {options} ({mib(proposal.total)}): {says}.")
-    if card is not None:
-        usable = f"--gpu {card.id}, {mib(card.usable)} usable"
-        lines.append(f"As it is, it would fit on {card.title} ({usable}).")
+        figures = f"{mib(proposal.total)}, {proposal.title}"
+        lines.append(f"{start} {options} ({figures}): {'; '.join(proposal.says)}.")
+    if offer is not None and (offer.safe or not fits):
+        card = f"{offer.card.title} (--gpu {offer.card.id}, {mib(offer.card.usable)} usable"
+        lines.append(f"As it is, it would fit on {card}, {offer.title}).")
     return lines
 
 

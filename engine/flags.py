@@ -128,7 +128,8 @@ class FlagSet:
         InputProblem
             An unknown flag, a value outside its domain, or a combination that is not modelled.
         """
-        known, explicit = self.names(), {}
+        known = self.names()
+        explicit: dict[str, Any] = {}
         for name, value in given.items():
             if name not in known:
                 raise InputProblem(f"There is no flag `{name}`.{suggest(name, known)}")
@@ -136,12 +137,18 @@ class FlagSet:
             flag = self.flags.get(flag_id)
             if flag and flag.inverse and name != flag_id and isinstance(value, bool):
                 value = not value  # no_lora=True is lora=False
-            if value is not None:
-                explicit[flag_id] = value
+            if value is None:
+                continue
+            if flag_id in explicit and explicit[flag_id] != value:
+                raise InputProblem(f"`{name}` contradicts another spelling of the same flag.")
+            explicit[flag_id] = value
         values = {f.id: f.default for f in self.flags.values()}
         origin = dict.fromkeys(values, "default")
         for short in self.shorthands.values():
-            if explicit.pop(short.id, False):
+            chosen = explicit.pop(short.id, False)
+            if not isinstance(chosen, bool):
+                raise InputProblem(f"{short.option} is a switch, not {chosen!r}.", flag=short.id)
+            if chosen:
                 values.update(short.sets)
                 origin.update(dict.fromkeys(short.sets, short.option))
         for flag_id, value in explicit.items():

@@ -41,6 +41,9 @@ class Grade:
         return {"grade": self.grade, "rows": self.rows, "cards": list(self.cards)}
 
 
+ASSUMED = Grade("assumed", 0, ())
+
+
 def weakest(grades: Iterable[Grade]) -> Grade:
     """The lowest grade; rows is the smallest count among its measurements."""
     found = list(grades)
@@ -54,13 +57,15 @@ def weakest(grades: Iterable[Grade]) -> Grade:
 def grade_of(evidence: Evidence, run: Run) -> Grade:
     """The grade of one piece of evidence in this run."""
     grade = KINDS[evidence.kind]
-    if grade == "measured" and evidence.within_text and not _holds(evidence.within_text, run):
+    if grade == "measured" and not holds_here(evidence, run):
         return Grade(OUTSIDE, 0, ())
     return Grade(grade, evidence.rows or 0, evidence.cards)
 
 
-def _holds(text: str, run: Run) -> bool:
-    return bool(run.rules.over_flags(text)(run, NO_LOOP))
+def holds_here(evidence: Evidence, run: Run) -> bool:
+    """Whether the conditions that something was measured under are those of this run."""
+    text = evidence.within_text
+    return not text or bool(run.rules.over_flags(text)(run, NO_LOOP))
 
 
 class Grader:
@@ -71,9 +76,9 @@ class Grader:
         self.known: dict[str, Grade] = {}
 
     def own(self, names: Iterable[str], evidence: Mapping[str, Evidence]) -> list[Grade]:
-        """The best of several proofs of one thing counts for it."""
+        """The best of several proofs of one thing counts for it; without any it is assumed."""
         found = [grade_of(evidence[n], self.run) for n in names if n in evidence]
-        return [max(found, key=lambda g: (GRADES.index(g.grade), g.rows))] if found else []
+        return [max(found, key=lambda g: (GRADES.index(g.grade), g.rows), default=ASSUMED)]
 
     def grade(self, name: str) -> Grade:
         """The grade of a quantity: its case, what that case uses, and what it reads."""
@@ -90,6 +95,8 @@ class Grader:
         case = next((c for (name, _), c in self.run.chosen.items() if name == formula.id), None)
         if case is None:
             return Grade("derived", 0, ())
+        if formula.overlay:
+            return ASSUMED  # the evidence in a changed file was gathered for another one
         used = ex.names(case.expr)
         grades = self.own(case.evidence, formula.evidence)
         for constant in formula.constants.values():
@@ -110,5 +117,7 @@ class Grader:
         return weakest(g for g in grades if g.grade != "measured" or g.rows)
 
     def profile_grade(self, profile: Profile, field: str) -> list[Grade]:
+        if profile.overlay:
+            return [ASSUMED]
         value = profile.values.get(field)
         return self.own(value.evidence, profile.evidence) if isinstance(value, Constant) else []

@@ -10,11 +10,13 @@ from .errors import FitcheckError, InputProblem
 from .evaluation import NO_LOOP
 from .flags import Flag, check_value
 from .record import record
-from .report import Prepared, find_caveats
+from .report import Prepared, build_report, find_caveats, verdict
 from .run import Run
 from .template import MIB
 
 Lever = Mapping[str, Any]  # one entry of `levers:` in the hints file
+FITS, SAFE = "fits", "safe"  # goals of a proposal
+MOST_PULLS = 64  # of one lever, so that one that changes nothing ends too
 
 
 @record
@@ -50,12 +52,36 @@ class Hint:
 
 @record
 class Proposal:
-    """The cheapest change found that makes the run fit."""
+    """A change of flags that reaches its goal, with what the changed run would be called."""
 
+    goal: str
     changes: Mapping[str, Any]
     says: tuple[str, ...]
     total: int
     settings: Mapping[str, Any]
+    status: str
+    title: str
+    safe: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form in the JSON contract; `changes` are keywords of `estimate`."""
+        from .contract import plain
+
+        return {
+            "goal": self.goal,
+            "changes": {n: plain(value) for n, value in self.changes.items()},
+            "total_mib": round(self.total / MIB, 2),
+            "status": self.status,
+        }
+
+
+@record
+class Offer:
+    """Another card for the same run, with what the run would be called there."""
+
+    card: Card
+    title: str
+    safe: bool
 
 
 def _evaluate(run: Run, text: str) -> Any:
@@ -108,56 +134,83 @@ def _changed(run: Run, change: Mapping[str, Any]) -> Run:
     return run
 
 
-def propose(prepared: Prepared) -> Proposal | None:
+def proposals(prepared: Prepared) -> list[Proposal]:
     """
-    The cheapest change that fits: the first single lever that does, else levers added one by one.
+    What to offer for a run that is not safe.
 
-    Returns None where the run fits already, or no combination of levers fits.
+    The cheapest change that fits, and where that is not safe the cheapest one that is; a run that
+    fits already only gets the second.
     """
-    rules = prepared.rules
-    if rules.hints is None:
-        return None
-    run, levers = prepared.run_with(()), rules.hints.data["levers"]
-    if _fits(run):
+    found = [propose(prepared, FITS)]
+    if found[0] is None or not found[0].safe:
+        found.append(propose(prepared, SAFE))
+    return [proposal for proposal in found if proposal is not None]
+
+
+def propose(prepared: Prepared, goal: str = FITS) -> Proposal | None:
+    """
+    The cheapest change that reaches a goal: the first single lever that does, else levers added one
+    by one. Repeated levers are only pulled after all cheaper ones.
+
+    Returns None where the run is there already, or no combination of levers leads there.
+    """
+    rules, unsettled = prepared.rules, prepared.unsettled()
+    if rules.hints is None or (goal == SAFE and unsettled):
+        return None  # no flag settles a draft or an overlay
+    run, levers = prepared.run_with(unsettled), rules.hints.data["levers"]
+    if _reached(run, goal):
         return None
     for lever in levers:
-        alone = _pull(run, [lever])
+        alone = None if lever.get("repeat") else _pull(run, [lever], goal)
         if alone is not None:
-            return _proposal(run, *alone)
-    found = _pull(run, levers)
+            return _proposal(prepared, goal, run, *alone)
+    found = _pull(run, levers, goal)
     if found is None:
         return None
-    for lever in reversed(found[1]):  # some were pulled in vain; the dearest goes first
-        fewer = _pull(run, [other for other in found[1] if other is not lever])
-        found = fewer or found
-    return _proposal(run, *found)
+    end, used = found
+    for position in reversed(range(len(used))):  # some were pulled in vain; the dearest goes first
+        fewer = used[:position] + used[position + 1 :]
+        after = _pull_each(run, fewer)
+        if _reached(after, goal):
+            end, used = after, fewer
+    return _proposal(prepared, goal, run, end, used)
 
 
-def _fits(run: Run) -> bool:
+def _reached(run: Run, goal: str) -> bool:
+    if goal == SAFE:
+        return verdict(run)[0].safe
     assert run.rules.hints is not None
     return bool(run.value(run.rules.hints.data["fits"]))
 
 
-def _pull(run: Run, levers: Sequence[Lever]) -> tuple[Run, list[Lever]] | None:
-    """The first run that fits while levers are added in order, with the levers it took.
+def _pull(run: Run, levers: Sequence[Lever], goal: str) -> tuple[Run, list[Lever]] | None:
+    """The first run that is there while levers are added in order, with the levers it took.
 
     After each one those that were passed over get another chance: a lever may only apply, or only
     suffice, once a later one has made room.
     """
     used: list[Lever] = []
     for position, lever in enumerate(levers):
-        after = _apply(run, lever)
-        if after is None:
-            continue
-        run = after
-        used.append(lever)
-        if _fits(run):
-            return run, used
-        for earlier in levers[:position]:
-            again = None if earlier in used else _apply(run, earlier)
-            if again is not None and _fits(again):
-                return again, [*used, earlier]
+        for _ in range(MOST_PULLS if lever.get("repeat") else 1):
+            after = _apply(run, lever)
+            if after is None:
+                break
+            run = after
+            used.append(lever)
+            if _reached(run, goal):
+                return run, used
+            for earlier in levers[:position]:
+                again = None if earlier in used else _apply(run, earlier)
+                if again is not None and _reached(again, goal):
+                    return again, [*used, earlier]
     return None
+
+
+def _pull_each(run: Run, levers: Sequence[Lever]) -> Run:
+    """The run after these levers, without those that do not apply."""
+    for lever in levers:
+        run = _apply(run, lever) or run
+    return run
 
 
 def _apply(run: Run, lever: Lever) -> Run | None:
@@ -170,33 +223,53 @@ def _apply(run: Run, lever: Lever) -> Run | None:
         return None
 
 
-def _proposal(start: Run, end: Run, levers: Sequence[Lever]) -> Proposal:
+def _proposal(
+    prepared: Prepared, goal: str, start: Run, end: Run, levers: Sequence[Lever]
+) -> Proposal | None:
     assert end.rules.hints is not None
     before, after = start.facts.settings.values, end.facts.settings.values
     changes = {name: value for name, value in after.items() if value != before[name]}
     says = tuple(dict.fromkeys(str(lever["says"]) for lever in levers))
-    return Proposal(changes, says, end.value(end.rules.hints.data["price"]), after)
+    total = end.value(end.rules.hints.data["price"])
+    report = build_report(prepared.changed(**changes))
+    return Proposal(
+        goal, changes, says, total, after, report.status, report.title, report.safe
+    )
 
 
-def smallest_card(prepared: Prepared) -> Card | None:
+def smallest_card(prepared: Prepared) -> Offer | None:
     """
-    The card with the least usable memory on which the run would fit.
+    The card with the least usable memory on which the run is safe, else on which it fits.
 
-    Cards of the same vendor come first, since the software often decides that; drafts do not count.
+    A safe card has to be one that people would think of: of the same vendor, since the software
+    often decides that, of the same class or of a usual one, and sold everywhere. Drafts never count.
     """
-    rules = prepared.rules
+    rules, unsettled = prepared.rules, prepared.unsettled()
     if rules.hints is None:
         return None
     cards = [c for c in all_cards(rules.folders("gpus"), rules.units) if c.status == "stable"]
-    usual = [c for c in cards if c.id == rules.flags.default_card]
-    likely = [prepared.card] if prepared.card.listed else usual
-    vendor = likely[0].fields.get("vendor") if likely else None
-    for card in sorted(
-        cards, key=lambda c: (c.fields.get("vendor") != vendor, c.usable, len(c.id), c.id)
-    ):
-        if _fits(Prepared(rules, prepared.settings, card, prepared.model).run_with(())):
-            return card
-    return None
+    own = prepared.card.fields or next(
+        (c.fields for c in cards if c.id == rules.flags.default_card), {}
+    )
+    classes = {own.get("class"), *rules.hints.data.get("cards", {}).get("usual", ())}
+
+    def unusual(card: Card) -> tuple[bool, bool]:
+        odd = bool(card.fields.get("regional")) or card.fields.get("class") not in classes
+        return card.fields.get("vendor") != own.get("vendor"), odd
+
+    first: Offer | None = None
+    for card in sorted(cards, key=lambda c: (unusual(c), c.usable, len(c.id), c.id)):
+        if first is not None and (unsettled or any(unusual(card))):
+            break  # nothing that follows is better
+        run = Prepared(rules, prepared.settings, card, prepared.model).run_with(unsettled)
+        if not _reached(run, FITS):
+            continue
+        status = verdict(run)[0]
+        offer = Offer(card, status.title, status.safe)
+        if status.safe and not any(unusual(card)):
+            return offer
+        first = first or offer
+    return first
 
 
 def opposite(option: str) -> str:

@@ -37,7 +37,11 @@ def roots_of(overlays: Sequence[str] = ()) -> Roots:
     roots = [(bundled_root(), False)]
     for folder in overlays:
         if not os.path.isdir(folder):
-            raise InputProblem(f"--rules {folder}: there is no such folder.", flag="rules")
+            is_file = os.path.exists(folder)
+            hint = "it is a file; give the folder it lies in" if is_file else "no such folder"
+            raise InputProblem(f"--rules {folder}: {hint}.", flag="rules")
+        if (folder, True) in roots:
+            continue
         roots.append((folder, True))
         if not any(files_of([(folder, True)], place) for place in rule_folders([(folder, True)])):
             raise InputProblem(

@@ -33,6 +33,9 @@ class Prepared:
         """What keeps a run from being called safe: drafts, overlays, unverified architectures."""
         rules = self.rules
         found = [f"changed rules in {folder}" for folder in rules.overlays]
+        changed = [f.source.path for f in rules.formulas.values() if f.overlay]
+        changed += [p.source.path for ps in rules.profiles.values() for p in ps if p.overlay]
+        found += [f"changed file {path}" for path in changed]
         if self.card.status != "stable":
             found.append(f"the card file {self.card.id} is a draft")
         if not self.model.verified:
@@ -123,6 +126,20 @@ class Report(Mapping[str, Any]):
             raise KeyError(name)
         return self.run.value(name)
 
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    def __repr__(self) -> str:
+        return f"<Report {self}: {self.status}>"
+
+    def __reduce__(self) -> Any:
+        prepared = self.prepared
+        card = prepared.card
+        memory = None if card.listed else card.total >> 20
+        name = None if card.id == "custom" else card.id
+        parts = (self.overlays, prepared.settings, name, memory, prepared.model)
+        return rebuilt, parts  # the rules hold functions, so they are read again
+
     def __iter__(self) -> Iterator[str]:
         return (n for n, f in self.prepared.rules.formulas.items() if f.per is None)
 
@@ -187,6 +204,16 @@ class Report(Mapping[str, Any]):
         from .notebook import to_html
 
         return to_html(self)
+
+
+def rebuilt(
+    overlays: tuple[str, ...], settings: Settings, gpu: str | None, memory: int | None, model: Model
+) -> Report:
+    """A report from what pickling keeps of one."""
+    from .api import choose_card, rules_for
+
+    rules = rules_for(overlays)
+    return build_report(Prepared(rules, settings, choose_card(rules, gpu, memory), model))
 
 
 def build_report(prepared: Prepared) -> Report:

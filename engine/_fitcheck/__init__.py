@@ -9,16 +9,26 @@ from typing import TYPE_CHECKING
 
 __version__ = "1.0.0.dev0"
 
-__all__ = ["FitcheckError", "Refusal", "Report", "__version__", "estimate"]
+__all__ = [
+    "FitcheckError",
+    "InputProblem",
+    "Refusal",
+    "Report",
+    "RuleFileError",
+    "__version__",
+    "estimate",
+]
 
 if TYPE_CHECKING:
     from fitcheck.engine.api import Report, estimate
-    from fitcheck.engine.errors import FitcheckError, Refusal
+    from fitcheck.engine.errors import FitcheckError, InputProblem, Refusal, RuleFileError
 else:
     # Hidden from type checkers: to them a module with __getattr__ has every name, typos included.
     _HOMES = {
         "FitcheckError": "fitcheck.engine.errors",
+        "InputProblem": "fitcheck.engine.errors",
         "Refusal": "fitcheck.engine.errors",
+        "RuleFileError": "fitcheck.engine.errors",
         "Report": "fitcheck.engine.api",
         "estimate": "fitcheck.engine.api",
     }

@@ -45,15 +45,16 @@ def check_claims(rules: Rules, formula: Formula) -> Iterator[Problem]:
             yield formula.source.problem(
                 "F403", "no-claims", mark, f"`{name}` under claims is no amount of this formula."
             )
-    if claims or formula.live:
+    if (claims or formula.live) and formula.status == "stable":
         for name in names:
             if name not in (*rises, *falls, *silent):
                 yield formula.source.problem(
                     "F403",
                     "no-claims",
                     mark,
-                    f"Say under claims whether the result rises or falls with `{name}`, or list "
-                    "it under no_direction with a reason.",
+                    f"Say whether the result rises or falls with `{name}`: "
+                    f"`claims: {{rises_with: [{name}]}}`, `falls_with`, or `no_direction` with a "
+                    "reason.",
                 )
     for example in formula.examples:
         base = value_of(rules, formula, example.given)

@@ -35,6 +35,7 @@ class Entry:
             reported_params=self.parameters,
             source=f"bundled catalogue ({_BUNDLED}/{self.file})",
             source_kind="catalogue",
+            place=f"{_BUNDLED}/{self.file}",
         )
 
 

@@ -39,6 +39,7 @@ class RawModel:
     reported_params: int | None
     source: str
     source_kind: SourceKind
+    place: str = "config.json"  # the file that its dimensions come from
 
 
 def printable(text: str, longest: int = 200) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -74,7 +75,11 @@ def compare(
         old, new = evaluate(before, configuration), evaluate(after, configuration)
         changes.append(Change(configuration, old, new, moves(before, after, old, new)))
     files = changed_files(before, after)
-    changed = {place.rpartition("/")[2] for place, _ in files if place.startswith("formulas/")}
+    changed = {
+        os.path.basename(place).rpartition(".")[0]
+        for place, _ in files
+        if place.startswith("formulas/")
+    }
     used = frozenset[tuple[str, str]]().union(*(c.after.cases for c in changes))
     untried = [
         (formula.id, case.id)
@@ -109,9 +114,9 @@ def changed_files(before: Rules, after: Rules) -> list[tuple[str, str]]:
         old, new = files_of(before.roots, folder), files_of(after.roots, folder)
         for stem, (path, _, _) in new.items():
             if stem not in old:
-                found.append((f"{folder}/{stem}", "adds"))
+                found.append((f"{folder}/{os.path.basename(path)}", "adds"))
             elif old[stem][0] != path and not same_text(old[stem][0], path):
-                found.append((f"{folder}/{stem}", "replaces"))
+                found.append((f"{folder}/{os.path.basename(path)}", "replaces"))
     return found
 
 

@@ -134,8 +134,12 @@ def readers(rules: Rules, name: str) -> list[str]:
     return [f.id for f in rules.formulas.values() if name in rules.reads_of(f)]
 
 
-def not_read(folders: Sequence[str]) -> list[str]:
-    """YAML files of overlay folders that lie where nothing looks for them."""
+def not_read(folders: Sequence[str], deepest: int = 3, most: int = 500) -> list[str]:
+    """
+    YAML files of overlay folders that lie where nothing looks for them.
+
+    Only `deepest` levels and `most` folders are looked through: somebody's home may be an overlay.
+    """
     found = []
     for folder in folders:
         known = {os.path.join(folder, n) for n in ("formulas", "gpus")}
@@ -144,8 +148,11 @@ def not_read(folders: Sequence[str]) -> list[str]:
         known |= {
             os.path.join(folder, "profiles", n) for n in ("statuses", "architectures", "models")
         }
-        for place, inner, names in os.walk(folder):
-            inner[:] = sorted(n for n in inner if n[0] != ".")
+        for seen, (place, inner, names) in enumerate(os.walk(folder)):
+            depth = place[len(folder) :].count(os.sep)
+            inner[:] = sorted(n for n in inner if n[0] != "." and depth < deepest)
+            if seen > most:
+                break
             if place not in known and place != folder:
                 found += [os.path.join(place, n) for n in sorted(names) if n.endswith(".yaml")]
     return found

@@ -17,11 +17,13 @@ from ..errors import FitcheckError, InputProblem
 from ..formula import Formula
 from ..profile import matches
 from ..record import record
+from ..report import sentence
 from ..rules import Rules
 from ..run import Run
 from ..scope import CURRENT
+from ..template import MIB
 from ..yaml_source import Path
-from .values import value_text
+from .values import mib_text, value_text
 
 
 @record
@@ -36,20 +38,31 @@ class Part:
 
 @record
 class Branch:
-    """One of several alternatives, exactly one of which should hold; `says` describes its use."""
+    """
+    One of several alternatives, exactly one of which should hold.
+
+    `condition` is the whole of it as written, `expr` what the alternative computes, and `says` its
+    reason, where it holds, or a remark.
+    """
 
     id: str
     holds: bool
     place: str
     condition: str
     parts: Sequence[Part]
+    expr: str = ""
     says: str = ""
 
 
 @record
 class Choice:
-    """The alternatives for one run, or for one item of a list; `result` is what came of them."""
+    """
+    The alternatives for one run, or for one item of a list; `result` is what came of them.
 
+    `kind` is cases, statuses, profiles or architectures.
+    """
+
+    kind: str
     id: str
     title: str
     item: str
@@ -71,17 +84,25 @@ def why_formula(run: Run, formula: Formula) -> list[Choice]:
 def _choice(run: Run, formula: Formula, loop: Loop, item: str) -> Choice:
     branches = []
     for case in formula.cases:
-        parts = _parts(run, formula, case.when, (*case.path, "when"), loop)
-        held = case.when is None or _truth(run, formula, case.when, (*case.path, "when"), loop)
-        branches.append(
-            Branch(case.id, bool(held), str(case.mark), case.when_text, parts, f"= {case.text}")
-        )
+        path = (*case.path, "when")
+        parts = _parts(run, formula, case.when, path, loop)
+        held = case.when is None or bool(_truth(run, formula, case.when, path, loop))
+        says = _sentence(run, formula, case.says, loop) if held else ""
+        when, expr = " ".join(case.when_text.split()), " ".join(case.text.split())
+        branches.append(Branch(case.id, held, str(case.mark), when, parts, expr, says))
     try:
         value = run.value_at(formula.id, loop[CURRENT]) if loop else run.value(formula.id)
         result = value_text(value, formula.unit.text)
     except (FitcheckError, EvaluationError) as error:
         result = f"no value: {error}"
-    return Choice(formula.id, formula.title, item, result, branches, _note(run, formula))
+    return Choice("cases", formula.id, formula.title, item, result, branches, _note(run, formula))
+
+
+def _sentence(run: Run, formula: Formula, text: str, loop: Loop) -> str:
+    try:
+        return sentence(run, formula, text, loop)
+    except (FitcheckError, EvaluationError):
+        return text
 
 
 def _note(run: Run, formula: Formula) -> str:
@@ -112,7 +133,7 @@ def why_statuses(run: Run) -> Choice:
         place = str(formula.source.key_mark(("when",)))
         branches.append(Branch(status.id, bool(held), place, text, parts))
     held_ids = [b.id for b in branches if b.holds]
-    return Choice("statuses", "Verdict", "", " and ".join(held_ids) or "none", branches)
+    return Choice("statuses", "statuses", "Verdict", "", " and ".join(held_ids) or "none", branches)
 
 
 def _parts(run: Run, formula: Formula, tree: ex.Node | None, path: Path, loop: Loop) -> list[Part]:
@@ -123,9 +144,8 @@ def _parts(run: Run, formula: Formula, tree: ex.Node | None, path: Path, loop: L
         if node is None:
             found.append(Part(text, None, (), depth))
             continue
-        values = [
-            (n.id, text) for n in _names(node) if (text := _value(run, formula, n, path, loop))
-        ]
+        known = [(n.id, _value(run, formula, n, path, loop)) for n in _names(node)]
+        values = [(name, value) for name, value in known if value]
         found.append(Part(text, _truth(run, formula, node, path, loop), values, depth))
     return found
 
@@ -167,7 +187,9 @@ def _value(run: Run, formula: Formula, name: ex.Name, path: Path, loop: Loop) ->
         value = run.rules.compile(formula, name, path)(run, loop)
     except (FitcheckError, EvaluationError, TypeError):
         return ""
-    return value_text(value, run.rules.unit_text(formula)(name.id))
+    unit = run.rules.unit_text(formula)(name.id)
+    large = unit == "byte" and abs(value) >= MIB
+    return mib_text(value) if large else value_text(value, unit)
 
 
 def why_profiles(run: Run, kind: str) -> Choice:
@@ -186,9 +208,9 @@ def why_profiles(run: Run, kind: str) -> Choice:
             says = f"it fits too, and {best.id} has more keys"
         place = str(profile.source.key_mark(("matches",)))
         condition = "" if parts else "matches any run"
-        branches.append(Branch(profile.id, profile is best, place, condition, parts, says))
+        branches.append(Branch(profile.id, profile is best, place, condition, parts, says=says))
     branches.sort(key=lambda b: (not b.holds, sum(p.holds is False for p in b.parts)))
-    return Choice(kind, f"Best match of profiles/{kind}", "", best.id, branches)
+    return Choice("profiles", kind, f"Best match of profiles/{kind}", "", best.id, branches)
 
 
 def _fact(value: Any) -> str:
@@ -213,10 +235,10 @@ def why_architectures(
             says = f"it fits too, and {chosen} meets more conditions" if chosen else ""
         place = str(architecture.source.key_mark(("matches",)))
         condition = "" if parts else "matches any config"
-        branches.append(Branch(architecture.id, bool(held), place, condition, parts, says))
+        branches.append(Branch(architecture.id, bool(held), place, condition, parts, says=says))
     branches.sort(key=lambda b: not b.holds)
     title = f"Architecture of {name} (model_type {config.get('model_type')})"
-    return Choice("architectures", title, "", chosen or "refused", branches)
+    return Choice("architectures", "architectures", title, "", chosen or "refused", branches)
 
 
 def _plain(wanted: Any) -> Any:

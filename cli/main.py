@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -10,8 +11,10 @@ import click
 
 from fitcheck.cli.completion import VARIABLE
 from fitcheck.cli.errors import PROGRAM, guarded
+from fitcheck.engine.errors import InputProblem
 
-DEFAULT = "estimate"
+DEFAULT, WORKSHOP = "estimate", "rules"
+VARIABLE_OF_FOLDERS = "FITCHECK_RULES"  # folders with rule files, separated as in PATH
 
 
 class Router(click.Group):
@@ -33,6 +36,10 @@ class Router(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == DEFAULT:
             return estimate_command(())
+        if cmd_name == WORKSHOP:
+            from fitcheck.cli.rules import group  # only when asked for: an estimate never needs it
+
+            return group
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(
@@ -44,7 +51,7 @@ class Router(click.Group):
         # Without a name of its own the usage line reads `fitcheck MODEL`, as it was typed.
         shown = "" if ctx.meta.get(DEFAULT) else DEFAULT
         # A key press for completion must not end in the report of a broken rule file.
-        overlays = () if ctx.resilient_parsing else overlays_in(rest)
+        overlays = () if ctx.resilient_parsing else overlays_for(rest)
         return shown, estimate_command(overlays), rest
 
     def main(
@@ -71,6 +78,20 @@ class Router(click.Group):
         sys.exit(guarded(run))
 
 
+def overlays_for(args: Sequence[str]) -> tuple[str, ...]:
+    """The folders of the environment, and over them those given with --rules."""
+    return (*overlays_of_environment(), *overlays_in(args))
+
+
+def overlays_of_environment() -> tuple[str, ...]:
+    """The folders of FITCHECK_RULES; raises `InputProblem` for one that does not exist."""
+    folders = tuple(f for f in os.environ.get(VARIABLE_OF_FOLDERS, "").split(os.pathsep) if f)
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise InputProblem(f"{VARIABLE_OF_FOLDERS} names {folder}: there is no such folder.")
+    return folders
+
+
 def overlays_in(args: Sequence[str]) -> tuple[str, ...]:
     """The folders given with --rules, found before the options are known."""
     folders = []
@@ -92,6 +113,7 @@ def estimate_command(overlays: tuple[str, ...]) -> click.Command:
 
 
 cli = Router(name=PROGRAM, add_help_option=False)
+cli.add_command(click.Command(WORKSHOP))  # its name alone; get_command() loads the real one
 
 
 def main() -> NoReturn:

@@ -28,6 +28,7 @@ from .evaluation import (
     Thunk as Thunk,
 )
 
+MAX_ROWS = 100_000
 Row = tuple[Callable[[], Any], Callable[[], Any], Loop]  # value, condition, items bound so far
 
 
@@ -162,10 +163,16 @@ def _fold(node: ex.Fold, algebra: Algebra, lookup: Lookup) -> Thunk:
         for item in items(run, loop):
             yield from bound(run, {**loop, var: item}, level + 1)
 
+    def limited(run: Any, loop: Loop) -> Iterator[Loop]:
+        for number, inner in enumerate(bound(run, loop, 0)):
+            if number >= MAX_ROWS:
+                raise EvaluationError(f"more than {MAX_ROWS:,} rows in one aggregate")
+            yield inner
+
     def row(run: Any, inner: Loop) -> Row:
         return (lambda: body(run, inner)), (lambda: keep is None or keep(run, inner)), inner
 
     def rows(run: Any, loop: Loop) -> Iterator[Row]:
-        return (row(run, inner) for inner in bound(run, loop, 0))
+        return (row(run, inner) for inner in limited(run, loop))
 
     return lambda run, loop: algebra.fold(node, rows(run, loop))

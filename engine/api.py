@@ -50,7 +50,7 @@ def estimate(
     *,
     gpu: str | None = None,
     vram_mib: int | None = None,
-    rules: str | Sequence[str] = (),
+    rules: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = (),
     source: Source = "auto",
     parameters: int | None = None,
     **flags: Any,
@@ -96,7 +96,8 @@ def estimate(
     >>> report.status, report["total"]          # doctest: +SKIP
     ('safe', 15473066803)
     """
-    folders = (rules,) if isinstance(rules, str) else tuple(rules)
+    one = isinstance(rules, (str, os.PathLike))
+    folders = tuple(os.fspath(r) for r in ([rules] if one else rules or ()))  # type: ignore[union-attr,list-item]
     loaded = rules_for(folders)
     return build_report(
         prepare(

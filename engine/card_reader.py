@@ -9,6 +9,8 @@ from .formula_reader import FormulaReader
 from .units import Units
 from .yaml_source import Source
 
+MIN_BYTES, MAX_BYTES = 1 << 26, 1 << 44
+
 
 def read_card(source: Source, units: Units, overlay: bool = False) -> Card:
     """Read one card file; raises `RuleFileError`."""
@@ -21,6 +23,10 @@ def read_card(source: Source, units: Units, overlay: bool = False) -> Card:
         value, _ = reader.amount(("memory", name, "value"), entry["value"])
         amounts[name] = int(value)
         grounds[name] = tuple(proofs[e] for e in entry.get("evidence", ()) if e in proofs)
+        if not MIN_BYTES <= value <= MAX_BYTES:
+            reader.note(
+                "F705", "card-memory", ("memory", name), "A card has from 64 MiB to 16 TiB."
+            )
     reader.finish()
     if amounts["usable"] > amounts["total"]:
         mark = source.mark(("memory", "usable"))

@@ -74,7 +74,9 @@ def with_memory(card: Card, vram_mib: int) -> Card:
     """A listed card with another memory, of which the usual share is usable."""
     custom = custom_card(vram_mib)
     title = f"{card.title} with {vram_mib:,} MiB"
-    return replace(card, title=title, total=custom.total, usable=0, listed=False, evidence={}, note="")
+    return replace(
+        card, title=title, total=custom.total, usable=0, listed=False, evidence={}, note=""
+    )
 
 
 def card_files(folders: Sequence[tuple[str, bool]]) -> dict[str, tuple[str, bool]]:

@@ -210,7 +210,7 @@ def check_value(flag: Flag, value: Any) -> Any:
             raise InputProblem(f"{flag.option} is a switch, not {value!r}.", flag=flag.id)
         return value
     if flag.kind == "choice":
-        if value not in flag.values:
+        if not isinstance(value, str) or value not in flag.values:
             hint = suggest(str(value), flag.values)
             raise InputProblem(
                 f"{flag.option} {value} is not modelled; it can be {', '.join(flag.values)}.{hint}",
@@ -239,6 +239,8 @@ def check_value(flag: Flag, value: Any) -> Any:
 
 
 def check_words(flag: Flag, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, (str, list, tuple)) or not value:
+        raise InputProblem(f"{flag.option} needs module names, not {value!r}.", flag=flag.id)
     words = value.split(",") if isinstance(value, str) else list(value)
     if isinstance(value, str) and value.strip() in flag.presets:
         return flag.presets[value.strip()]

@@ -232,9 +232,7 @@ def _proposal(
     says = tuple(dict.fromkeys(str(lever["says"]) for lever in levers))
     total = end.value(end.rules.hints.data["price"])
     report = build_report(prepared.changed(**changes))
-    return Proposal(
-        goal, changes, says, total, after, report.status, report.title, report.safe
-    )
+    return Proposal(goal, changes, says, total, after, report.status, report.title, report.safe)
 
 
 def smallest_card(prepared: Prepared) -> Offer | None:

@@ -104,6 +104,12 @@ class Loader:
         if folder not in self._read:
             self._read[folder] = []
             for stem, (path, said, overlay) in files_of(self.roots, folder).items():
+                root = next(r for r, _ in reversed(self.roots) if path.startswith(r))
+                if overlay and leads_outside(path, root):
+                    message = "This is a link to a file outside the folder; copy the file instead."
+                    mark = Mark(said, 1, 1)
+                    self.problems.append(Problem("F104", "link-outside", mark, message))
+                    continue
                 source = self.guarded(Mark(said, 1, 1), partial(_mapping, path, said))
                 if source is not None:
                     self._read[folder].append((stem, source, overlay))
@@ -212,6 +218,12 @@ class Loader:
             for _, source, overlay in self.sources("profiles/statuses")
         ]
         return [s for s in found if s is not None]
+
+
+def leads_outside(path: str, root: str) -> bool:
+    """Whether a link takes a file out of its folder; files from strangers must not read others."""
+    real, inside = os.path.realpath(path), os.path.realpath(root)
+    return os.path.commonpath([real, inside]) != inside
 
 
 def misnamed(source: Source, stem: str, name: Any) -> Problem:

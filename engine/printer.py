@@ -227,15 +227,16 @@ class Printer:
     def _fold(self, node: ex.Fold, loop: Mapping[str, Any]) -> tuple[str, int]:
         style = self.style
         if self.rows is None:
-            if style is LATEX and node.kind == "sum" and node.condition is None:
-                return rf"\sum_{{{style.loops(node)}}} {self.show(node.body, loop, 6)}", 5
-            condition = (
-                f" if {self.show(node.condition, loop)}" if node.condition is not None else ""
-            )
+            where = style.loops(node)
+            condition = ""
+            if node.condition is not None:
+                shown = self.show(node.condition, loop)
+                where += rf",\ {shown}" if style is LATEX else ""
+                condition = f" if {shown}"
+            if style is LATEX and node.kind == "sum":
+                return rf"\sum_{{{where}}} {self.show(node.body, loop, 6)}", 5
             if style is LATEX:
-                return style.call(
-                    node.kind, rf"{self.show(node.body, loop)} : {style.loops(node)}"
-                ), 9
+                return style.call(node.kind, rf"{self.show(node.body, loop)} : {where}"), 9
             return f"{node.kind}({self.show(node.body, loop)} {style.loops(node)}{condition})", 9
         rows = self.rows(node, loop)
         level = 6 if node.kind == "sum" else 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +16,6 @@ from .grades import Grade, Grader
 from .record import record
 from .rules import Rules, Status
 from .run import Facts, Run
-from .template import MIB
 
 
 @record(identity=True)
@@ -218,6 +216,15 @@ def rebuilt(
 
 def build_report(prepared: Prepared) -> Report:
     """Evaluate everything; raises `Refusal` where a limit says that the run is not modelled."""
+    try:
+        return _build_report(prepared)
+    except RecursionError:
+        raise FitcheckError(
+            "The formulas refer to each other in a chain that is too long."
+        ) from None
+
+
+def _build_report(prepared: Prepared) -> Report:
     unsettled = prepared.unsettled()
     run = prepared.run_with(unsettled)
     caveats = find_caveats(run)
@@ -229,6 +236,8 @@ def build_report(prepared: Prepared) -> Report:
     components = []
     for formula in prepared.rules.components:
         value = run.value(formula.id)
+        if value < 0:
+            raise FitcheckError(f"{formula.source.path}: `{formula.id}` comes out below zero.")
         case = run.chosen[(formula.id, 0)]
         says = sentence(run, formula, case.says)
         components.append(
@@ -317,8 +326,3 @@ def _holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:
 def sentence(run: Run, formula: Formula, text: str, loop: Loop = NO_LOOP) -> str:
     """A sentence of a rule file with its holes filled from this run."""
     return run.rules.sentence(formula, text).render(run, loop)
-
-
-def in_mib(value: int | Fraction, decimals: int = 2) -> float:
-    """Bytes as MiB, rounded for display."""
-    return round(float(Fraction(value) / MIB), decimals)

@@ -252,8 +252,10 @@ class Rules:
         if not self.lists:
             return set()
         used = {s.list_path for s in formula.symbols.values()} | {formula.per}
-        for case in formula.cases:
-            for node in ex.walk(case.expr):
+        trees = [t for c in formula.cases for t in (c.when, c.expr) if t is not None]
+        trees += [formula.search.condition] if formula.search else []
+        for tree in trees:
+            for node in ex.walk(tree):
                 if isinstance(node, ex.Fold):
                     used |= {loop.source for loop in node.loops}
         return {name for name in self.lists if name in used}

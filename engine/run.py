@@ -18,7 +18,8 @@ from .profile import PassedOver, Profile, best_match
 from .record import record
 from .rules import Rules
 
-MAX_ITEMS = 100_000
+MAX_ITEMS = 10_000
+MAX_BITS = 512  # 2**512 is far past every amount; past it a file only wastes time
 Key = tuple[str, int]  # formula id, identity of the list item (0 for none)
 
 
@@ -49,10 +50,12 @@ class Run:
         band: int = VALUE,
         values: dict[Key, Any] | None = None,
         profiles: dict[str, tuple[Profile, tuple[PassedOver, ...]]] | None = None,
+        parent: Run | None = None,
     ) -> None:
         self.rules, self.facts, self.band = rules, facts, band
         self.values = {} if values is None else values
         self.profiles = {} if profiles is None else profiles
+        self.parent = parent  # its list items stay alive, so no new item gets the identity of one
         self.chosen: dict[Key, Case] = {}
         self.searches: dict[str, Found] = {}
         self._components: list[dict[str, Any]] | None = None
@@ -138,7 +141,7 @@ class Run:
     def _derived_list(self, name: str) -> list[dict[str, Any]]:
         """The items of a list that `lists.yaml` declares by its count."""
         count = self.rules.compiled_list(name)(self, NO_LOOP)
-        if not isinstance(count, int) or not 0 <= count <= MAX_ITEMS:
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_ITEMS:
             raise FitcheckError(
                 f"formulas/lists.yaml: `{name}` has {count} items, which is not possible."
             )
@@ -161,6 +164,11 @@ class Run:
             result = expression(self, loop)
         except (EvaluationError, TypeError) as error:
             raise FitcheckError(f"{case.mark}: {error} in `{name}`, case {case.id}.") from None
+        if isinstance(result, (int, Fraction)) and result.numerator.bit_length() > MAX_BITS:
+            raise FitcheckError(
+                f"{case.mark}: `{name}` comes out with more than {MAX_BITS} bits, which is no amount of "
+                "anything."
+            )
         return rounded(result, self.band) if formula.rounded else result
 
     def _choose(self, name: str, loop: Mapping[str, Any]) -> tuple[Case, Thunk]:
@@ -207,7 +215,7 @@ class Run:
             self.facts.settings.changed(**{name: value}), self.facts.records, self.facts.lists
         )
         fixed = not any(name in p.matches for ps in self.rules.profiles.values() for p in ps)
-        return Run(self.rules, facts, self.band, kept, dict(self.profiles) if fixed else None)
+        return Run(self.rules, facts, self.band, kept, dict(self.profiles) if fixed else None, self)
 
     def search(self, formula: Formula, condition: Thunk) -> Found:
         """The largest value of the searched flag for which the condition holds, 0 if 1 does not.
@@ -232,6 +240,12 @@ class Run:
         while bad - good > 1:
             middle = (good + bad) // 2
             good, bad = (middle, bad) if holds(middle) else (good, middle)
+        now = self.flag(flag)
+        if isinstance(now, int) and now > good and holds(now):
+            raise FitcheckError(
+                f"{formula.source.path}: the condition holds at {flag}={now:,} and not at {bad:,}, so "
+                "there is no largest value to search for. The formulas behind it have to rise."
+            )
         return Found(good, False)
 
 

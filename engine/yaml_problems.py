@@ -38,6 +38,13 @@ def loader() -> Any:
     return _LOADER
 
 
+def has_controls(text: str) -> bool:
+    """Whether a text has characters that a terminal obeys."""
+    if text.isprintable():
+        return False
+    return any((ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160 for c in text)
+
+
 class Verifier:
     """Walks the events of a file without recursion and reports everything that is refused."""
 
@@ -150,6 +157,9 @@ class Verifier:
             raise self.stop(
                 "F104", "tag", mark, f"`{event.tag}`: YAML tags are not read. Remove it."
             )
+        if isinstance(event, yaml.ScalarEvent) and has_controls(event.value):
+            message = "A text holds control characters, which could steer a terminal. Remove them."
+            raise self.stop("F104", "control-character", mark, message)
         if self.key(event):
             return
         if isinstance(event, yaml.ScalarEvent):

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from .errors import Mark, Problem, RuleFileError
-from .yaml_problems import MAX_DEPTH, Path as Path, loader, verify
+from .yaml_problems import MAX_DEPTH, Path as Path, has_controls, loader, verify
 
 MAX_BYTES = 1_000_000
 LONG = 50_000  # characters; a file this long is walked with its limits in mind
@@ -104,7 +104,11 @@ class _Unusual(Exception):
 def _convert(node: Any, depth: int = 0) -> Any:
     """Nodes to plain data."""
     if isinstance(node, yaml.ScalarNode):
-        return node.value if node.style else scalar(node.value)
+        if node.style:
+            if has_controls(node.value):
+                raise _Unusual
+            return node.value
+        return scalar(node.value)
     if depth >= MAX_DEPTH:
         raise _Unusual
     if isinstance(node, yaml.SequenceNode):

@@ -13,8 +13,9 @@ from ..yaml_source import Source
 
 
 def check_cards(sources: list[Source], units: Units) -> Iterator[Problem]:
-    """F502, F703, F705, F706 over every card file."""
+    """F502, F703, F705, F706 over every card file; only a `family` name may lead to several."""
     owners: dict[str, str] = {}
+    families: list[tuple[str, Source]] = []
     for source in sources:
         try:
             read_card(source, units)
@@ -37,10 +38,19 @@ def check_cards(sources: list[Source], units: Units) -> Iterator[Problem]:
         for name in (str(data["id"]), *map(str, data.get("aliases", ()))):
             key = normalised(name)
             if owners.setdefault(key, source.path) != source.path:
-                yield source.problem(
-                    "F706",
-                    "name-taken",
-                    source.mark(("aliases",)),
-                    f"`{name}` already names the card of {owners[key]}; names are compared by "
-                    "letters and digits only.",
-                )
+                yield taken(source, "aliases", name, owners[key])
+        families += [(str(name), source) for name in data.get("family", ())]
+    for name, source in families:
+        if normalised(name) in owners:
+            yield taken(source, "family", name, owners[normalised(name)])
+
+
+def taken(source: Source, key: str, name: str, owner: str) -> Problem:
+    """F706 for a name that leads to another card, or to one alone though a family has it."""
+    return source.problem(
+        "F706",
+        "name-taken",
+        source.mark((key,)),
+        f"`{name}` already names the card of {owner}; names are compared by letters and digits "
+        "only, and cards of several sizes share a name under `family`.",
+    )

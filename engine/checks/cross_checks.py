@@ -32,7 +32,14 @@ def check_cycles(rules: Rules) -> Iterator[Problem]:
             done.add(name)
             return None
 
-        cycle = visit(start)
+        try:
+            cycle = visit(start)
+        except RecursionError:
+            formula = rules.formulas[start]
+            message = "The quantities behind this one form a chain that is too long."
+            mark = formula.source.mark(("reads",))
+            yield formula.source.problem("F306", "cycle", mark, message)
+            return
         if cycle:
             formula = rules.formulas[cycle[0]]
             yield formula.source.problem(

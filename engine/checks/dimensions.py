@@ -30,8 +30,9 @@ def unit_of(node: ex.Node, names: UnitOf) -> Unit | None:
     if isinstance(node, ex.Text):
         return TEXT_UNIT
     if isinstance(node, (ex.Truth, ex.Not, ex.Logic, ex.Compare)):
-        for part in ex.children(node) if not isinstance(node, ex.Compare) else ():
-            unit_of(part, names)
+        if isinstance(node, (ex.Not, ex.Logic)):
+            for part in ex.children(node):
+                truth(part, names)
         if isinstance(node, ex.Compare) and node.op not in ("in", "not in"):
             same(unit_of(node.left, names), unit_of(node.right, names), node.left, node.right)
         return TRUTH
@@ -42,7 +43,7 @@ def unit_of(node: ex.Node, names: UnitOf) -> Unit | None:
     if isinstance(node, ex.Binary):
         return _binary(node, names)
     if isinstance(node, ex.Choice):
-        unit_of(node.test, names)
+        truth(node.test, names)
         return same(unit_of(node.yes, names), unit_of(node.no, names), node.yes, node.no)
     if isinstance(node, ex.Call):
         result = unit_of(node.args[0], names)
@@ -51,10 +52,18 @@ def unit_of(node: ex.Node, names: UnitOf) -> Unit | None:
         return result
     if isinstance(node, ex.Fold):
         if node.condition is not None:
-            unit_of(node.condition, names)
+            truth(node.condition, names)
         body = unit_of(node.body, names)
         return ONE if node.kind == "count" else TRUTH if node.kind == "any" else body
     return TEXT_UNIT
+
+
+def truth(node: ex.Node, names: UnitOf) -> None:
+    """A condition has to be true or false."""
+    unit = unit_of(node, names)
+    if unit is not None and not unit.same(TRUTH):
+        shown = Printer(TEXT).show(node)
+        raise Mismatch(f"`{shown}` is in {unit}; a condition has to be true or false.", node.at)
 
 
 def _binary(node: ex.Binary, names: UnitOf) -> Unit | None:
@@ -68,7 +77,7 @@ def _binary(node: ex.Binary, names: UnitOf) -> Unit | None:
             result = multiply(result, left or ONE)
         return result
     if node.op == "%":
-        return left
+        return same(left, right, node.left, node.right)
     if left is None:
         return ANY
     return multiply(left, right or ONE, 1 if node.op == "*" else -1)

@@ -28,6 +28,13 @@ def check_flags(rules: Rules) -> Iterator[Problem]:
                 source.mark(("flags", name, "group")),
                 f"`{flag.group}` is not listed under groups.{suggest(flag.group, flags.groups)}",
             )
+        if flag.option in source.data.get("reserved", ()):
+            yield source.problem(
+                "F106",
+                "bad-flag",
+                source.mark(("flags", name, "option")),
+                f"{flag.option} is an option of the program itself; use another one.",
+            )
         if options.setdefault(flag.option, name) != name:
             yield source.problem(
                 "F106",

@@ -75,6 +75,7 @@ def check_names(rules: Rules, formula: Formula) -> Iterator[Problem]:
         return
     for path, tree in expressions(formula):
         yield from check_loops(rules, formula, path, tree)
+        yield from check_words(rules, formula, path, tree)
         try:
             rules.compile(formula, tree, path)
         except RuleFileError as error:
@@ -94,23 +95,47 @@ def check_names(rules: Rules, formula: Formula) -> Iterator[Problem]:
         yield from check_sentence(rules, formula, path, text)
 
 
-def check_loops(rules: Rules, formula: Formula, path: Path, tree: ex.Node) -> Iterator[Problem]:
-    """F208, F214: a loop runs over a list and its variable hides no declared name."""
-    for node in ex.walk(tree):
-        for loop in node.loops if isinstance(node, ex.Fold) else ():
-            mark = formula.source.inside(path, loop.at)
-            if loop.var in formula.declared():
-                yield formula.source.problem(
-                    "F208",
-                    "reserved-name",
-                    mark,
-                    f"`{loop.var}` is declared in this file; use another name for the loop.",
-                )
+def check_loops(
+    rules: Rules, formula: Formula, path: Path, tree: ex.Node, bound: frozenset[str] = frozenset()
+) -> Iterator[Problem]:
+    """F201, F208, F214: loops run over lists, and their variables have one meaning and one reach."""
+    at = formula.source.inside
+    if isinstance(tree, ex.Item) and tree.var not in bound:
+        message = f"`{tree.var}` is not bound here by a `for {tree.var} in ...`."
+        yield formula.source.problem("F201", "unknown-symbol", at(path, tree.at), message)
+    if isinstance(tree, ex.Fold):
+        for loop in tree.loops:
+            if loop.var in formula.declared() or loop.var in bound:
+                message = f"`{loop.var}` has a meaning already; use another name for the loop."
+                yield formula.source.problem("F208", "reserved-name", at(path, loop.at), message)
             flag = rules.flags.flags.get(loop.source) if loop.of is None else None
             if flag is not None and flag.kind != "words":
-                yield formula.source.problem(
-                    "F214", "unknown-list", mark, f"`{loop.source}` is one value and no list."
-                )
+                message = f"`{loop.source}` is one value and no list."
+                yield formula.source.problem("F214", "unknown-list", at(path, loop.at), message)
+            bound |= {loop.var}
+    for part in ex.children(tree):
+        yield from check_loops(rules, formula, path, part, bound)
+
+
+def check_words(rules: Rules, formula: Formula, path: Path, tree: ex.Node) -> Iterator[Problem]:
+    """F218: a name is compared with words that it can be."""
+    domain = domain_of(rules, formula)
+    for node in ex.walk(tree):
+        if not isinstance(node, ex.Compare):
+            continue
+        for side, other in ((node.left, node.right), (node.right, node.left)):
+            values = domain(side.id) if isinstance(side, ex.Name) else None
+            words = other.items if isinstance(other, ex.Words) else (other,)
+            for word in words:
+                if values and isinstance(word, ex.Text) and word.value not in values:
+                    known = [str(v) for v in values]
+                    yield formula.source.problem(
+                        "F218",
+                        "unknown-word",
+                        formula.source.inside(path, word.at),
+                        f"`{word.value}` is nothing this can be; it is one of {', '.join(known)}."
+                        f"{suggest(word.value, known)}",
+                    )
 
 
 def check_sentence(rules: Rules, formula: Formula, path: Path, text: str) -> Iterator[Problem]:
@@ -231,6 +256,12 @@ def check_unused(rules: Rules, formula: Formula) -> Iterator[Problem]:
 
 def check_declarations(rules: Rules, formula: Formula) -> Iterator[Problem]:
     """F102, F208, F213: names are free, unique, and symbols say unit or words."""
+    from ..report import Report
+
+    if hasattr(Report, formula.id) or formula.id in Report.__record_fields__:  # type: ignore[attr-defined]
+        message = f"`{formula.id}` already means something in a report. Use another id."
+        mark = formula.source.mark(("id",))
+        yield formula.source.problem("F208", "reserved-name", mark, message)
     seen: dict[str, str] = {}
     for part in ("symbols", "constants", "tables"):
         for name in getattr(formula, part):
@@ -512,7 +543,7 @@ def shown(value: Any) -> str:
 
 
 def difference(value: Any, expect: Any) -> str:
-    if any(isinstance(v, (bool, str)) or v is None for v in (value, expect)):
+    if any(isinstance(v, bool) or not isinstance(v, (int, Fraction)) for v in (value, expect)):
         return ""
     gap = Fraction(value) - Fraction(expect)
     return f" ({number(abs(gap))} {'more' if gap > 0 else 'fewer'})"

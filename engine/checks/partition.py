@@ -17,7 +17,7 @@ from .. import expression as ex
 from ..printer import TEXT, Printer
 from ..versions import is_version, rank
 
-MAX_COMBINATIONS = 200_000
+MAX_COMBINATIONS = 20_000
 
 Domain = Callable[[str], tuple[Any, ...] | None]  # values of a discrete name, None for a number
 
@@ -86,12 +86,14 @@ class Conditions:
                 self.collect(part)
 
     def comparison(self, node: ex.Compare) -> None:
+        discrete = False
         for side in (node.left, node.right):
             values = self.domain(side.id) if isinstance(side, ex.Name) else None
-            if values is not None:
-                assert isinstance(side, ex.Name)
+            if values is not None and isinstance(side, ex.Name):
                 self.space.words[side.id] = values
-                return
+                discrete = True
+        if discrete:
+            return
         threshold = self.threshold(node)
         if threshold is not None:
             name, value = threshold

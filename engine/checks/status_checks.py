@@ -89,4 +89,46 @@ def status_names(rules: Rules, status: Status) -> Iterator[Problem]:
         yield from check_sentence(rules, formula, ("because", index, "says"), says)
 
 
-STATUS_CHECKS = (check_statuses,)
+def check_cap(rules: Rules) -> Iterator[Problem]:
+    """F217: what is unsettled is never safe, and only what is safe has exit code 0."""
+    for status in rules.statuses:
+        source = status.formula.source
+        if status.safe != (status.exit_code == 0):
+            yield source.problem(
+                "F217",
+                "unsafe-status",
+                source.mark(("exit_code",)),
+                "Exit code 0 is for what is safe, and for nothing else.",
+            )
+        if not status.safe:
+            continue
+        flags = [n for n, s in status.formula.symbols.items() if s.source == "run.unsettled"]
+        if not flags or can_hold(rules, status, flags[0]):
+            yield source.problem(
+                "F217",
+                "unsafe-status",
+                source.key_mark(("when",)),
+                "A status that is safe must not hold while run.unsettled: write `not unsettled` into "
+                "its condition.",
+            )
+
+
+def can_hold(rules: Rules, status: Status, unsettled: str) -> bool:
+    """Whether a status can hold for a run that is unsettled."""
+    formula = status.formula
+    try:
+        conditions = Conditions(
+            {"when": ex.parse(status.when)},
+            domain_of(rules, formula),
+            lambda name: constant_value(formula, name),
+        )
+        return any(
+            conditions.holds("when", point)
+            for point in conditions.space.combinations()
+            if point.get(unsettled, True) is True
+        )
+    except (ex.ExpressionError, TooMany):
+        return False  # reported elsewhere
+
+
+STATUS_CHECKS = (check_statuses, check_cap)

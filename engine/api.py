@@ -96,8 +96,9 @@ def estimate(
     >>> report.status, report["total"]          # doctest: +SKIP
     ('safe', 15473066803)
     """
-    one = isinstance(rules, (str, os.PathLike))
-    folders = tuple(os.fspath(r) for r in ([rules] if one else rules or ()))  # type: ignore[union-attr,list-item]
+    if isinstance(rules, (str, os.PathLike)):
+        rules = (rules,)
+    folders = tuple(os.fspath(folder) for folder in rules or ())
     loaded = rules_for(folders)
     return build_report(
         prepare(

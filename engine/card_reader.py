@@ -24,9 +24,7 @@ def read_card(source: Source, units: Units, overlay: bool = False) -> Card:
         amounts[name] = int(value)
         grounds[name] = tuple(proofs[e] for e in entry.get("evidence", ()) if e in proofs)
         if not MIN_BYTES <= value <= MAX_BYTES:
-            reader.note(
-                "F705", "card-memory", ("memory", name), "A card has from 64 MiB to 16 TiB."
-            )
+            reader.note("F705", "card-memory", ("memory", name), "A card has 64 MiB to 16 TiB.")
     reader.finish()
     if amounts["usable"] > amounts["total"]:
         mark = source.mark(("memory", "usable"))

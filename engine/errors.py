@@ -38,6 +38,9 @@ class Mark:
         return (self.path, self.line, self.column) < (other.path, other.line, other.column)
 
 
+WIDTH = 160  # characters of a line that are shown, around the place
+
+
 @record
 class Problem:
     """One finding in one rule file.
@@ -60,12 +63,15 @@ class Problem:
         if self.text and 1 <= self.mark.line <= len(lines):
             first = max(1, self.mark.line - context)
             last = min(len(lines), self.mark.line + context)
+            start = max(0, self.mark.column - WIDTH + 20) if self.mark.column > WIDTH else 0
             for number in range(first, last + 1):
                 sign = ">" if number == self.mark.line else " "
-                shown = "".join(c if c.isprintable() else "?" for c in lines[number - 1][:160])
+                shown = "".join(
+                    c if c.isprintable() else "?" for c in lines[number - 1][start : start + WIDTH]
+                )
                 body.append(f"{sign} {number:>5} | {shown}".rstrip())
-                if number == self.mark.line and self.mark.column <= 160:
-                    body.append(" " * (9 + self.mark.column) + "^")
+                if number == self.mark.line:
+                    body.append(" " * (9 + self.mark.column - start) + "^")
         return "\n".join([head, *body, f"  {self.message}"])
 
 

@@ -60,14 +60,14 @@ def _proved(rules: Rules, formula: Formula, case: Case, symbol: str, sign: int) 
             return False
         if not isinstance(expression, sympy.Expr):
             return False
-        above_low = _shifts(formula, names)
+        above_low = shifts(formula, names)
         for (name, *_), variable in names.made.items():
-            if name == symbol and not _rises(sign * expression, variable, above_low):
+            if name == symbol and not rises(sign * expression, variable, above_low):
                 return False
     return True
 
 
-def _shifts(formula: Formula, names: Names) -> dict[Any, Any]:
+def shifts(formula: Formula, names: Names) -> dict[Any, Any]:
     """Each symbol as its least value plus something that is not negative."""
     import sympy
 
@@ -79,7 +79,7 @@ def _shifts(formula: Formula, names: Names) -> dict[Any, Any]:
     }
 
 
-def _rises(expression: Any, variable: Any, above_low: Mapping[Any, Any]) -> bool:
+def rises(expression: Any, variable: Any, above_low: Mapping[Any, Any]) -> bool:
     import sympy
 
     branches = [expression]
@@ -96,7 +96,7 @@ def _rises(expression: Any, variable: Any, above_low: Mapping[Any, Any]) -> bool
             None,
         )
         if split is None:
-            if not _nonnegative(_slope(branch, variable), above_low):
+            if not nonnegative(_slope(branch, variable), above_low):
                 return False
         elif isinstance(split, sympy.Piecewise):
             if any(variable in condition.free_symbols for _, condition in split.args):
@@ -127,7 +127,7 @@ def _slope(expression: Any, variable: Any) -> Any:
     return slope
 
 
-def _nonnegative(expression: Any, above_low: Mapping[Any, Any]) -> bool:
+def nonnegative(expression: Any, above_low: Mapping[Any, Any]) -> bool:
     import sympy
 
     if sympy.expand(expression).is_nonnegative:

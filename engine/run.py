@@ -166,8 +166,8 @@ class Run:
             raise FitcheckError(f"{case.mark}: {error} in `{name}`, case {case.id}.") from None
         if isinstance(result, (int, Fraction)) and result.numerator.bit_length() > MAX_BITS:
             raise FitcheckError(
-                f"{case.mark}: `{name}` comes out with more than {MAX_BITS} bits, which is no amount of "
-                "anything."
+                f"{case.mark}: `{name}` comes out with more than {MAX_BITS} bits, which is no "
+                "amount of anything."
             )
         return rounded(result, self.band) if formula.rounded else result
 
@@ -243,8 +243,8 @@ class Run:
         now = self.flag(flag)
         if isinstance(now, int) and now > good and holds(now):
             raise FitcheckError(
-                f"{formula.source.path}: the condition holds at {flag}={now:,} and not at {bad:,}, so "
-                "there is no largest value to search for. The formulas behind it have to rise."
+                f"{formula.source.path}: the condition holds at {flag}={now:,} and not at {bad:,}, "
+                "so there is no largest value to search for. The formulas behind it have to rise."
             )
         return Found(good, False)
 

@@ -50,7 +50,9 @@ def configs(draw: st.DrawFn, types: tuple[str | None, ...] = VERIFIED) -> Config
         "hidden_size": draw(spread(8, 16384)),
         "num_hidden_layers": draw(spread(1, 128)),
         "num_attention_heads": heads,
-        "num_key_value_heads": draw(spread(1, heads)),
+        "num_key_value_heads": draw(
+            st.sampled_from([k for k in range(1, heads + 1) if heads % k == 0])
+        ),
         "head_dim": head_dim,
         "intermediate_size": draw(spread(8, 65536)),
         "vocab_size": draw(spread(8, 300_000)),

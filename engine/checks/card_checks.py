@@ -38,19 +38,21 @@ def check_cards(sources: list[Source], units: Units) -> Iterator[Problem]:
         for name in (str(data["id"]), *map(str, data.get("aliases", ()))):
             key = normalised(name)
             if owners.setdefault(key, source.path) != source.path:
-                yield taken(source, "aliases", name, owners[key])
+                yield source.problem(
+                    "F706",
+                    "name-taken",
+                    source.mark(("aliases",)),
+                    f"`{name}` already names the card of {owners[key]}; names are compared by "
+                    "letters and digits only.",
+                )
         families += [(str(name), source) for name in data.get("family", ())]
     for name, source in families:
-        if normalised(name) in owners:
-            yield taken(source, "family", name, owners[normalised(name)])
-
-
-def taken(source: Source, key: str, name: str, owner: str) -> Problem:
-    """F706 for a name that leads to another card, or to one alone though a family has it."""
-    return source.problem(
-        "F706",
-        "name-taken",
-        source.mark((key,)),
-        f"`{name}` already names the card of {owner}; names are compared by letters and digits "
-        "only, and cards of several sizes share a name under `family`.",
-    )
+        owner = owners.get(normalised(name))
+        if owner is not None:
+            yield source.problem(
+                "F706",
+                "name-taken",
+                source.mark(("family",)),
+                f"`{name}` is an id or alias in {owner}, so it leads to that card alone; move it "
+                "to `family` there too.",
+            )

@@ -98,7 +98,7 @@ def check_names(rules: Rules, formula: Formula) -> Iterator[Problem]:
 def check_loops(
     rules: Rules, formula: Formula, path: Path, tree: ex.Node, bound: frozenset[str] = frozenset()
 ) -> Iterator[Problem]:
-    """F201, F208, F214: loops run over lists, and their variables have one meaning and one reach."""
+    """F201, F208, F214: loops run over lists; a variable has one meaning and one reach."""
     at = formula.source.inside
     if isinstance(tree, ex.Item) and tree.var not in bound:
         message = f"`{tree.var}` is not bound here by a `for {tree.var} in ...`."

@@ -108,8 +108,8 @@ def check_cap(rules: Rules) -> Iterator[Problem]:
                 "F217",
                 "unsafe-status",
                 source.key_mark(("when",)),
-                "A status that is safe must not hold while run.unsettled: write `not unsettled` into "
-                "its condition.",
+                "A status that is safe must not hold while run.unsettled: write `not unsettled` "
+                "into its condition.",
             )
 
 

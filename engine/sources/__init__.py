@@ -52,7 +52,7 @@ def load_model(
         known = catalogue if catalogue is not None else Catalogue.bundled()
         entry = known.find(text)
         if entry is not None:
-            return _checked(entry.raw_model(), check)
+            return _checked(entry.raw_model(text), check)
         if source == "catalogue":
             near = _nearest(known, text) or "Give a Hub id or a path instead."
             raise InputProblem(f"{quoted(text)} is not in the bundled catalogue. {near}")
@@ -107,6 +107,8 @@ def _from_hub(text: str, catalogue: Catalogue | None, check: Check | None) -> Ra
 
 def _nearest(catalogue: Catalogue, text: str) -> str:
     try:
+        if catalogue.find(text) is not None:
+            return "The bundled catalogue has this model and needs no network: drop --source hub."
         near = catalogue.nearest(text)
     except FitcheckError:  # a damaged catalogue file must not hide the problem being reported
         near = None

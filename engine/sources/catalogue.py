@@ -27,16 +27,24 @@ class Entry:
     parameters: int
     config: dict[str, object]
 
-    def raw_model(self) -> RawModel:
-        """The entry as a model source."""
+    def raw_model(self, typed: str) -> RawModel:
+        """The entry as a model source, under the name that was asked for."""
+        name, own = self.spelled(typed).split("/")[-1], self.hub_id.split("/")[-1]
+        other = "" if name == own else f", with the dimensions of {self.hub_id}"
         return RawModel(
-            name=self.hub_id.split("/")[-1],
+            name=name,
             config=self.config,
             reported_params=self.parameters,
-            source=f"bundled catalogue ({_BUNDLED}/{self.file})",
+            source=f"bundled catalogue{other} ({_BUNDLED}/{self.file})",
             source_kind="catalogue",
             place=f"{_BUNDLED}/{self.file}",
         )
+
+    def spelled(self, typed: str) -> str:
+        """The Hub id or alias that ends like what was typed, capitals as in the file."""
+        names = (self.hub_id, *sorted(self.aliases, key=lambda name: "/" not in name))
+        last = _folded(typed).split("/")[-1]
+        return next((n for n in names if _folded(n).split("/")[-1] == last), self.hub_id)
 
 
 @record

@@ -19,7 +19,7 @@ from ..checks.claims import LOGICAL, STEPS, raise_value, read, value_of
 from ..errors import FitcheckError
 from ..formula import HIGH, LOW, Case, Formula
 from ..local_values import evaluate, fixed, flag_combinations, random_values
-from ..monotone import MAX_BRANCHES, TRIES, _nonnegative, _rises, _shifts, judge
+from ..monotone import MAX_BRANCHES, TRIES, judge, nonnegative, rises, shifts
 from ..record import record
 from ..rules import Rules
 from ..symbolic import Names, assumptions, to_sympy
@@ -165,7 +165,7 @@ def _all_branches(expression: Any, above_low: dict[Any, Any]) -> bool:
         branch = branches.pop()
         split = next((p for p in sympy.preorder_traversal(branch) if isinstance(p, kinds)), None)
         if split is None:
-            if not _nonnegative(branch, above_low):
+            if not nonnegative(branch, above_low):
                 return False
             continue
         piecewise = isinstance(split, sympy.Piecewise)
@@ -179,7 +179,7 @@ def _band_proved(rules: Rules, formula: Formula, case: Case, constant: str) -> b
 
     def test(expression: Any, names: Names, above_low: dict[Any, Any]) -> bool:
         made = names.made.get((constant,))
-        return made is None or _rises(expression, made, above_low)
+        return made is None or rises(expression, made, above_low)
 
     return _for_all_flags(rules, formula, case, (constant,), test)
 
@@ -200,7 +200,7 @@ def _for_all_flags(
             expression = to_sympy(case.expr, names)
             if not isinstance(expression, sympy.Expr):
                 return False
-            if not test(expression, names, _shifts(formula, names)):
+            if not test(expression, names, shifts(formula, names)):
                 return False
         except (EvaluationError, FitcheckError):
             return False

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from .architecture import Model, refuse_unsupported, resolve
-from .cards import Card, custom_card, find_card, with_memory
+from .cards import Card, custom_card, find_card, normalised, with_memory
 from .errors import InputProblem, RuleFileError
-from .loading import load_rules, roots_of
+from .paths import bundled_root
 from .report import Prepared, Report, build_report
 from .rules import Rules
 from .sources import RawModel, Source, load_model
@@ -23,7 +23,14 @@ __all__ = ["Report", "estimate", "prepare", "rules_for"]
 
 @lru_cache(maxsize=1)
 def _bundled() -> Rules:
-    return load_rules()
+    try:
+        from . import _compiled  # type: ignore[attr-defined]  # only in a wheel
+    except ImportError:
+        from .loading import load_rules
+
+        return load_rules()
+    found: Rules = _compiled.rules(bundled_root())
+    return found
 
 
 def rules_for(folders: Sequence[str] = ()) -> Rules:
@@ -35,6 +42,7 @@ def rules_for(folders: Sequence[str] = ()) -> Rules:
     """
     if folders:
         from .checks import checked_rules
+        from .loading import roots_of
 
         return checked_rules(roots_of(folders))
     try:
@@ -137,8 +145,23 @@ def choose_card(rules: Rules, gpu: str | None, vram_mib: int | None) -> Card:
     if gpu is not None and not isinstance(gpu, str):
         raise InputProblem(f"gpu has to be a name such as '4090', not {gpu!r}.", flag="gpu")
     name = rules.flags.default_card if gpu is None else gpu
-    card = find_card(name, rules.folders("gpus"), rules.units)
+    card = None if rules.overlays else _compiled_card(name)
+    if card is None:
+        card = find_card(name, rules.folders("gpus"), rules.units)
     return card if vram_mib is None else with_memory(card, vram_mib)
+
+
+def _compiled_card(name: str) -> Card | None:
+    """A card from the generated module of a wheel, where the name means just one."""
+    try:
+        from . import _compiled_cards  # type: ignore[attr-defined]
+    except ImportError:  # a checkout
+        return None
+    card_id = _compiled_cards.NAMES.get(normalised(name))
+    if card_id is None:
+        return None
+    card: Card = _compiled_cards.CARDS[card_id]()
+    return card
 
 
 def read_model(

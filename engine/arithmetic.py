@@ -47,3 +47,12 @@ def least(values: Iterable[Any]) -> Any:
         return min(values)
     except ValueError:
         raise EvaluationError("min over an empty list") from None
+
+
+def entry(name: str, values: Any, index: Any) -> Any:
+    """`values[index]`, or `EvaluationError` where there is no such entry."""
+    if not isinstance(values, (tuple, str)):
+        raise EvaluationError(f"`{name}` is no list or pattern")
+    if not isinstance(index, int) or not 0 <= index < len(values):
+        raise EvaluationError(f"`{name}` has {len(values)} entries and no entry {index}")
+    return values[index]

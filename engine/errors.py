@@ -38,6 +38,7 @@ class Mark:
         return (self.path, self.line, self.column) < (other.path, other.line, other.column)
 
 
+MAX_SHOWN = 100  # problems that are printed at once
 WIDTH = 160  # characters of a line that are shown, around the place
 
 
@@ -82,4 +83,7 @@ class RuleFileError(FitcheckError):
         self.problems: Sequence[Problem] = tuple(
             sorted(set(problems), key=lambda p: (p.mark, p.code, p.message))
         )
-        super().__init__("\n\n".join(p.render() for p in self.problems))
+        texts = [p.render() for p in self.problems[:MAX_SHOWN]]
+        if len(self.problems) > MAX_SHOWN:
+            texts.append(f"... and {len(self.problems) - MAX_SHOWN:,} more problems.")
+        super().__init__("\n\n".join(texts))

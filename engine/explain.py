@@ -129,11 +129,13 @@ def verdict_lines(report: Report) -> list[str]:
     fits = bool(report.run.value(prepared.rules.hints.data["fits"]))
     if not fits and not found:
         lines.append("No combination of the changes that are known here makes it fit.")
+    said: tuple[str, ...] = ()
     for proposal in found:
         start = "It would be safe with" if proposal.goal == SAFE else "It would fit with"
         options = options_of(report, proposal.changes)
-        figures = f"{mib(proposal.total)}, {proposal.title}"
-        lines.append(f"{start} {options} ({figures}): {'; '.join(proposal.says)}.")
+        why = "" if proposal.says == said else f": {'; '.join(proposal.says)}"
+        lines.append(f"{start} {options} ({mib(proposal.total)}, {proposal.title}){why}.")
+        said = proposal.says
     if offer is not None and (offer.safe or not fits):
         card = f"{offer.card.title} (--gpu {offer.card.id}, {mib(offer.card.usable)} usable"
         lines.append(f"As it is, it would fit on {card}, {offer.title}).")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import expression as ex
-from .evaluation import EvaluationError, Thunk
+from .arithmetic import entry
+from .evaluation import Thunk
 from .scope import Scope
-from .template import show
 
 
 class FieldScope(Scope):
@@ -25,12 +23,3 @@ class FieldScope(Scope):
         if node.id not in self.flags:
             raise self.unknown(node.id, node.at)
         return lambda run, loop: entry(node.id, run.flag(node.id), index(run, loop))
-
-
-def entry(name: str, values: Any, index: Any) -> Any:
-    """`values[index]`, or `EvaluationError` where there is no such entry."""
-    if not isinstance(values, (tuple, str)):
-        raise EvaluationError(f"`{name}` is no list or pattern")
-    if not isinstance(index, int) or not 0 <= index < len(values):
-        raise EvaluationError(f"`{name}` has {len(values)} entries and no entry {show(index)}")
-    return values[index]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import expression as ex
 from .evaluation import NO_LOOP
 from .formula import Constant, Evidence, Formula
 from .profile import Profile
@@ -97,7 +96,7 @@ class Grader:
             return Grade("derived", 0, ())
         if formula.overlay:
             return ASSUMED  # the evidence in a changed file was gathered for another one
-        used = ex.names(case.expr)
+        used = self.run.rules.names_of(formula, case)
         grades = self.own(case.evidence, formula.evidence)
         for constant in formula.constants.values():
             if constant.name in used:

@@ -240,7 +240,8 @@ def smallest_card(prepared: Prepared) -> Offer | None:
     The card with the least usable memory on which the run is safe, else on which it fits.
 
     A safe card has to be one that people would think of: of the same vendor, since the software
-    often decides that, of the same class or of a usual one, and sold everywhere. Drafts never count.
+    often decides that, of the same class or of a usual one, and sold everywhere. Drafts never
+    count.
     """
     rules, unsettled = prepared.rules, prepared.unsettled()
     if rules.hints is None:

@@ -13,7 +13,7 @@ from .errors import FitcheckError, InputProblem, Mark, Problem, RuleFileError
 from .flags_reader import read_flags
 from .formula import Formula, spelled
 from .formula_reader import FormulaReader
-from .paths import data_folder
+from .paths import bundled_root as bundled_root
 from .profile import Profile
 from .profile_reader import read_profile
 from .rules import Rules, Status
@@ -25,11 +25,6 @@ Roots = Sequence[tuple[str, bool]]  # (folder, is an overlay), in order of prece
 
 SPECIAL = ("flags", "units", "phases", "hints", "lists")  # files of formulas/ that are no formula
 NO_PROFILES = ("statuses", "architectures", "models")  # folders of profiles/ with another form
-
-
-def bundled_root() -> str:
-    """The folder that holds formulas/, gpus/ and profiles/."""
-    return os.path.dirname(data_folder("formulas"))
 
 
 def roots_of(overlays: Sequence[str] = ()) -> Roots:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,17 @@ def to_html(report: Report) -> str:
     prepared, phase = report.prepared, peak(report)
     total = report.phases[phase]
     largest = max([1, *(c.bytes for c in report.components)])
+    heads = (
+        ("component", CELL),
+        ("size", NUMBER),
+        ("of total", NUMBER),
+        ("", CELL),
+        ("evidence", CELL),
+    )
     rows = [
+        f'<tr style="background:none;opacity:.7">{_cells(heads)}</tr>',
+    ]
+    rows += [
         _row(
             (c.title, CELL),
             (mib(c.bytes), NUMBER),
@@ -40,7 +51,13 @@ def to_html(report: Report) -> str:
     )
     notes = "".join(
         f"<li>{escape(text)}</li>"
-        for text in (*report.reasons, *report.unsettled, *report.remarks, *report.warnings)
+        for text in (
+            *report.reasons,
+            *report.unsettled,
+            *([prepared.card.note] if prepared.card.note else ()),
+            *report.remarks,
+            *report.warnings,
+        )
     )
     head = f"{prepared.model.name} on {prepared.card.title}"
     return (
@@ -57,10 +74,13 @@ def _there(phases: tuple[str, ...], phase: str) -> bool:
     return phase in phases or "always" in phases
 
 
+def _cells(cells: Iterable[tuple[str, str]]) -> str:
+    return "".join(f'<td style="{style}">{escape(text)}</td>' for text, style in cells)
+
+
 def _row(*cells: tuple[str, str], bar: float, last: str) -> str:
-    shown = "".join(f'<td style="{style}">{escape(text)}</td>' for text, style in cells)
     return (
-        f'<tr style="background:none">{shown}<td style="{CELL};min-width:160px">'
+        f'<tr style="background:none">{_cells(cells)}<td style="{CELL};min-width:160px">'
         f'<div style="{BAR};width:{bar:.1%}"></div></td>'
         f'<td style="{CELL};opacity:.7">{escape(last)}</td></tr>'
     )

@@ -22,3 +22,8 @@ def data_folder(name: str) -> str:
             f"The bundled folder {name!r} is missing (looked for {folder}); reinstall fitcheck."
         )
     return folder
+
+
+def bundled_root() -> str:
+    """The folder that holds formulas/, gpus/ and profiles/."""
+    return os.path.dirname(data_folder("formulas"))

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from . import expression as ex
-from .algebra import EXACT, Algebra, Thunk, compile_tree
-from .architecture import Architecture
 from .errors import InputProblem, RuleFileError
-from .flags import FlagSet
 from .formula import Case, Formula, Unparsed
-from .profile import Profile
 from .record import record
-from .scope import NameProblem, Scope, suggest
+from .suggest import suggest
 from .template import Hole, Sentence, split
-from .units import Units
-from .yaml_source import Path, Source
+
+if TYPE_CHECKING:
+    from . import expression as ex
+    from .algebra import Algebra
+    from .architecture import Architecture
+    from .evaluation import Thunk
+    from .flags import FlagSet
+    from .profile import Profile
+    from .scope import Scope
+    from .units import Units
+    from .yaml_problems import Path
+    from .yaml_source import Source
 
 
 @record(identity=True)
@@ -71,6 +77,7 @@ class Rules:
         self.broken = broken
         self._compiled: dict[str, Compiled] = {}
         self.functions: dict[tuple[str, str], Thunk] = {}  # (file, text) to function
+        self.names: Mapping[tuple[str, str], tuple[str, ...]] = {}  # (file, text) to names read
         self._sentences: dict[tuple[str, str], Sentence] = {}
 
     @property
@@ -102,6 +109,8 @@ class Rules:
 
     def scope(self, formula: Formula) -> Scope:
         """The names of one file."""
+        from .scope import Scope
+
         reads = {r: self.formulas[r].per for r in formula.reads if r in self.formulas}
         reads.update(dict.fromkeys(self.broken.intersection(formula.reads)))
         return Scope(
@@ -109,20 +118,19 @@ class Rules:
         )
 
     def compile(
-        self, formula: Formula, tree: ex.Node, path: Path, algebra: Algebra = EXACT
+        self, formula: Formula, tree: ex.Node, path: Path, algebra: Algebra | None = None
     ) -> Thunk:
         """One expression of a formula file as a function; raises `RuleFileError`."""
+        from .algebra import EXACT, compile_tree
+        from .scope import NameProblem
+
         try:
-            return compile_tree(tree, algebra, self.scope(formula).inside(tree))
+            return compile_tree(tree, algebra or EXACT, self.scope(formula).inside(tree))
         except NameProblem as error:
             source = formula.source
-            raise RuleFileError(
-                [
-                    source.problem(
-                        error.code, error.name, source.inside(path, error.at), error.message
-                    )
-                ]
-            ) from None
+            mark = source.inside(path, error.at)
+            problem = source.problem(error.code, error.name, mark, error.message)
+            raise RuleFileError([problem]) from None
 
     def function(self, formula: Formula, text: str, path: Path) -> Thunk:
         """An expression of a formula file as an exact function, made once for each text."""
@@ -164,22 +172,30 @@ class Rules:
         return unit
 
     def condition(self, text: str, source: Source) -> Thunk:
-        """An expression over flags and quantities, as the hints file has it, compiled once."""
+        """An expression over flags and quantities, as the hints file has it, made once."""
         key = (source.path, text)
         if key not in self.functions:
-            try:
-                tree = ex.parse(text)
-                scope = self.open_scope()
-                self.functions[key] = compile_tree(tree, EXACT, scope.inside(tree))
-            except (ex.ExpressionError, NameProblem) as error:
-                problem = source.problem(
-                    error.code, error.name, source.mark(), f"`{text}`: {error.message}"
-                )
-                raise RuleFileError([problem]) from None
+            self.functions[key] = self.compile_alone(text, source, self.open_scope())
         return self.functions[key]
+
+    def compile_alone(self, text: str, source: Source, scope: Scope) -> Thunk:
+        """An expression of a file that is no formula; raises `RuleFileError`."""
+        from . import expression as ex
+        from .algebra import EXACT, compile_tree
+        from .scope import NameProblem
+
+        try:
+            tree = ex.parse(text)
+            return compile_tree(tree, EXACT, scope.inside(tree))
+        except (ex.ExpressionError, NameProblem) as error:
+            message = f"`{text}`: {error.message}"
+            problem = source.problem(error.code, error.name, source.mark(), message)
+            raise RuleFileError([problem]) from None
 
     def open_scope(self) -> Scope:
         """Every flag and quantity by name."""
+        from .scope import Scope
+
         reads = {f.id: f.per for f in self.formulas.values()}
         return Scope({}, {}, {}, self.flags.flags, reads)
 
@@ -187,8 +203,7 @@ class Rules:
         """A condition over flags alone, such as those of a measurement, made once."""
         key = (self.flags.source.path, text)
         if key not in self.functions:
-            tree = ex.parse(text)
-            self.functions[key] = compile_tree(tree, EXACT, self.flags.scope().inside(tree))
+            self.functions[key] = self.compile_alone(text, self.flags.source, self.flags.scope())
         return self.functions[key]
 
     def compiled(self, name: str) -> Compiled:
@@ -210,6 +225,15 @@ class Rules:
                 condition = self.function(formula, search.text, ("search", "while"))
             self._compiled[name] = Compiled(formula, cases, condition)
         return self._compiled[name]
+
+    def names_of(self, formula: Formula, case: Case) -> Collection[str]:
+        """The names that a case reads."""
+        known = self.names.get((formula.source.path, case.text))
+        if known is None:
+            from . import expression as ex
+
+            known = tuple(ex.names(case.expr))
+        return known
 
     def compile_formula(self, formula: Formula, algebra: Algebra) -> Compiled:
         """The formula's cases in another algebra."""
@@ -233,6 +257,8 @@ class Rules:
 
     def compiled_list(self, name: str) -> Thunk:
         """The count of a declared list, over flags and quantities."""
+        from .algebra import EXACT, compile_tree
+
         tree = self.lists[name]
         return compile_tree(tree, EXACT, self.open_scope().inside(tree))
 
@@ -251,6 +277,8 @@ class Rules:
         """The declared lists a formula runs over."""
         if not self.lists:
             return set()
+        from . import expression as ex
+
         used = {s.list_path for s in formula.symbols.values()} | {formula.per}
         trees = [t for c in formula.cases for t in (c.when, c.expr) if t is not None]
         trees += [formula.search.condition] if formula.search else []

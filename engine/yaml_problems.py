@@ -10,6 +10,7 @@ from .errors import Mark, Problem, RuleFileError
 
 MAX_DEPTH = 24
 MAX_NODES = 50_000
+MAX_PROBLEMS = 50  # of one file; whoever has more starts with these
 
 Path = tuple[str | int, ...]
 
@@ -59,6 +60,8 @@ class Verifier:
 
     def fail(self, code: str, name: str, mark: Mark, message: str) -> None:
         self.problems.append(Problem(code, name, mark, message, self.text))
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise RuleFileError(self.problems)
 
     def stop(self, code: str, name: str, mark: Mark, message: str) -> RuleFileError:
         self.fail(code, name, mark, message)

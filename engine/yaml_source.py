@@ -23,7 +23,7 @@ LONG = 50_000  # characters; a file this long is walked with its limits in mind
 _INTEGER = r"[+-]?(?:0|[1-9][0-9]{0,2}(?:_[0-9]{3})+|[1-9][0-9]{0,39})"
 _DECIMAL = r"[+-]?(?:0|[1-9][0-9]{0,39})\.[0-9]{1,40}"
 # What could be an anchor, an alias, a tag or a directive; the events then tell.
-_SPECIAL = r"(?:^|(?<=[\s\[{,:?-]))(?:[&*](?![\s*=])|!(?!=))|^%"
+_SPECIAL = r"(?:^|(?<=[\s\[{,:?-]))(?:[&*](?![\s*=])|!(?!=\s))|^%"
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 

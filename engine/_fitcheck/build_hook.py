@@ -9,6 +9,7 @@ once. Nothing is copied: a copy would go stale without a word.
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -41,7 +42,21 @@ class PackageHook(BuildHookInterface[Any]):
             for name, source in (files | folders).items():
                 _link(root / "build/dev" / name, source)
         else:
+            files |= _generated(root)
             build_data["force_include"] |= {str(source): name for name, source in files.items()}
+
+
+def _generated(root: Path) -> dict[str, Path]:
+    """The rule files as Python modules: an installed fitcheck starts without parsing YAML."""
+    sys.path.insert(0, str(root))
+    try:
+        codegen = importlib.import_module("engine.codegen")
+    finally:
+        sys.path.remove(str(root))
+    folder = root / "build/gen"
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [Path(path) for path in codegen.write_modules(str(folder), str(root))]
+    return {f"{PACKAGE}/engine/{path.name}": path for path in paths}
 
 
 def _link(link: Path, target: Path) -> None:

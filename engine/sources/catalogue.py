@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 from ..errors import FitcheckError
 from ..paths import data_folder
@@ -43,8 +44,8 @@ class Entry:
     def spelled(self, typed: str) -> str:
         """The Hub id or alias that ends like what was typed, capitals as in the file."""
         names = (self.hub_id, *sorted(self.aliases, key=lambda name: "/" not in name))
-        last = _folded(typed).split("/")[-1]
-        return next((n for n in names if _folded(n).split("/")[-1] == last), self.hub_id)
+        last = folded(typed).split("/")[-1]
+        return next((n for n in names if folded(n).split("/")[-1] == last), self.hub_id)
 
 
 @record
@@ -63,7 +64,10 @@ class Catalogue:
 
         Raises FitcheckError if the file is damaged or two files claim the same alias.
         """
-        wanted = _folded(text)
+        wanted = folded(text)
+        compiled = self._compiled()
+        if compiled is not None and wanted in compiled.NAMES:
+            return Entry(*compiled.ENTRIES[compiled.NAMES[wanted]])
         if is_hub_id(wanted):  # so that no text reaches beyond the folder
             file = _stem(wanted) + ".yaml"
             if os.path.isfile(os.path.join(self.folder, file)):
@@ -71,14 +75,22 @@ class Catalogue:
         found = []
         for file in self._files():
             content = self._text(file)
-            if wanted in _folded(content):
+            if wanted in folded(content):
                 entry = self._entry(file, content)
-                if wanted in map(_folded, entry.aliases):
+                if wanted in map(folded, entry.aliases):
                     found.append(entry)
         if len(found) > 1:
             files = " and ".join(entry.file for entry in found)
             raise FitcheckError(f"The name '{wanted}' is an alias in {files} of {_BUNDLED}.")
         return found[0] if found else None
+
+    def _compiled(self) -> Any:
+        """The generated module of a wheel, where this is its catalogue."""
+        try:
+            from .. import _compiled_models  # type: ignore[attr-defined]
+        except ImportError:  # a checkout
+            return None
+        return _compiled_models if self.folder == data_folder(_BUNDLED) else None
 
     def nearest(self, text: str) -> str | None:
         """The Hub id whose spelling, or whose alias's spelling, is closest to `text`, if any is.
@@ -87,8 +99,8 @@ class Catalogue:
         """
         import difflib
 
-        names = {_folded(name): e.hub_id for e in self.entries() for name in (e.hub_id, *e.aliases)}
-        close = difflib.get_close_matches(_folded(text), names, n=1, cutoff=0.75)
+        names = {folded(name): e.hub_id for e in self.entries() for name in (e.hub_id, *e.aliases)}
+        close = difflib.get_close_matches(folded(text), names, n=1, cutoff=0.75)
         return names[close[0]] if close else None
 
     def entries(self) -> Iterator[Entry]:
@@ -136,7 +148,7 @@ def _parse(file: str, text: str) -> dict[object, object]:
     return data
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """A name as names are compared: lower case, spaces read as hyphens."""
     return "-".join(text.lower().split())
 

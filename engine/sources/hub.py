@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from ..errors import InputProblem
 from .config_file import read_config
 from .names import printable, quoted
+from .waiting import TookTooLong, within
 
-_METADATA_TIMEOUT = 10.0  # seconds, as the Hub library allows for finding a file
 _LONGEST_ANSWER = 20  # lines of the Hub's message that are passed on
 _PROGRESS = "huggingface_hub.http_get"
+_PAUSES = (0.5, 1.5)  # seconds between attempts, for a failure that may pass
 
 
 def fetch_config(hub_id: str, alternative: Callable[[], str]) -> dict[str, object]:
@@ -35,9 +36,18 @@ def fetch_config(hub_id: str, alternative: Callable[[], str]) -> dict[str, objec
         ) from error
     # The Hub library's re-export of its HTTP library's base class; requests' errors are OSErrors.
     transport: type[Exception] = errors.HTTPError  # type: ignore[attr-defined]
+
+    def download() -> str:
+        with _quiet():
+            if not is_offline():
+                _wait_for_answer(hub_id, transport)
+            return hf_hub_download(repo_id=hub_id, filename="config.json")
+
     try:
-        with _no_progress_bar():
-            path = hf_hub_download(repo_id=hub_id, filename="config.json")
+        path = within(_patience(), download, _notice(hub_id))
+    except TookTooLong:
+        reason = f"no answer within {_patience():g} s"
+        raise _unreachable(hub_id, reason, alternative) from None
     except ImportError as error:  # a proxy setting that asks for a package which is not installed
         raise InputProblem(
             f"Could not use the Hugging Face Hub for {quoted(hub_id)}: {str(error).rstrip('.')}."
@@ -59,7 +69,11 @@ def reported_params(hub_id: str) -> int | None:
     try:
         from huggingface_hub import HfApi
 
-        info = HfApi().model_info(hub_id, expand=["safetensors"], timeout=_METADATA_TIMEOUT)
+        def ask() -> object:
+            with _quiet():
+                return HfApi().model_info(hub_id, expand=["safetensors"], timeout=_patience())
+
+        info = within(_patience(), ask, _notice(hub_id))
         total = getattr(getattr(info, "safetensors", None), "total", None)
     except Exception:
         return None
@@ -71,6 +85,43 @@ def is_offline() -> bool:
     from huggingface_hub import constants
 
     return bool(constants.HF_HUB_OFFLINE)
+
+
+def _patience() -> float:
+    """Seconds for one call with everything in it: ten, or as many as HF_HUB_ETAG_TIMEOUT says."""
+    from huggingface_hub import constants
+
+    return max(10.0, float(constants.HF_HUB_ETAG_TIMEOUT))
+
+
+def _notice(hub_id: str) -> str:
+    return f"asking the Hugging Face Hub for {quoted(hub_id)}, for up to {_patience():g} s"
+
+
+def _wait_for_answer(hub_id: str, transport: type[Exception]) -> None:
+    """
+    Returns once the Hub answers for a file that is not in the cache; raises what it says.
+
+    The library itself would try for 23 seconds before it admits that nobody answers.
+    """
+    import time
+
+    from huggingface_hub import errors, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+
+    if isinstance(try_to_load_from_cache(hub_id, "config.json"), str):
+        return  # then it falls back to the cache by itself, without further attempts
+    timeout, start = _patience() - 2, time.monotonic()
+    for pause in (*_PAUSES, None):
+        try:
+            get_hf_file_metadata(hf_hub_url(hub_id, "config.json"), timeout=timeout)
+            return
+        except errors.HfHubHTTPError as error:
+            if pause is None or error.response is None or error.response.status_code < 500:
+                raise
+        except (transport, OSError):
+            if pause is None or time.monotonic() - start + pause > timeout / 2:
+                raise
+        time.sleep(pause)
 
 
 def _explained(hub_id: str, error: Exception, alternative: Callable[[], str]) -> InputProblem:
@@ -102,8 +153,12 @@ def _explained(hub_id: str, error: Exception, alternative: Callable[[], str]) ->
             f"The Hugging Face library could not use its own files for {quoted(hub_id)}: "
             f"{str(reason).rstrip('.')}."
         )
+    return _unreachable(hub_id, type(reason).__name__, alternative)
+
+
+def _unreachable(hub_id: str, reason: str, alternative: Callable[[], str]) -> InputProblem:
     sentence = (
-        f"Could not reach the Hugging Face Hub for {quoted(hub_id)} ({type(reason).__name__}). "
+        f"Could not reach the Hugging Face Hub for {quoted(hub_id)} ({reason}). "
         "Check the connection and try again, or set `HF_HUB_OFFLINE=1` to estimate from a "
         "config.json already in the local cache."
     )
@@ -152,6 +207,22 @@ def _is_disk_problem(reason: BaseException) -> bool:
 
 def _joined(*sentences: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the library's warnings about each attempt off stderr; a failure gets one sentence."""
+    import logging
+
+    from huggingface_hub.utils.logging import get_verbosity, set_verbosity
+
+    before = get_verbosity()
+    set_verbosity(logging.CRITICAL if before >= logging.WARNING else before)  # or more was wanted
+    try:
+        with _no_progress_bar():
+            yield
+    finally:
+        set_verbosity(before)
 
 
 @contextmanager

@@ -1,0 +1,432 @@
+"""The rules as Python modules, for wheels: records as constructor calls, expressions as lambdas.
+
+Only files of this repository go in, at build time (`_fitcheck/build_hook.py`); what a person gives
+with `--rules` is never turned into code. A test holds the modules equal to the rule files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from . import expression as ex
+from .architecture import Architecture
+from .cards import all_cards, find_card, normalised
+from .formula import Formula, Unparsed
+from .loading import Loader
+from .paths import bundled_root
+from .rules import Rules
+from .scope import CURRENT, Scope
+from .source_later import SourceLater
+from .sources.catalogue import Catalogue, folded
+from .template import holes
+from .versions import Version
+from .yaml_source import Source, read
+
+HEAD = '''"""Generated from the rule files by engine/codegen.py. Do not edit."""
+# ruff: noqa
+# mypy: ignore-errors
+'''
+LEFT_OUT = ("claims", "examples")  # only the workshop needs them, and it reads the files
+
+
+class Code(Scope):
+    """Names as Python text instead of functions: what `Scope` binds, spelled out."""
+
+    def of_name(self, node: ex.Name) -> str:
+        name = node.id
+        if name in self.loops:
+            return f"v_{name}"
+        if name in self.symbols:
+            symbol = self.symbols[name]
+            record, field = symbol.source.partition(".")[0], symbol.field
+            if symbol.list_path is not None:
+                return f"l[{CURRENT!r}][{field!r}]"
+            if record == "flags":
+                return f"r.flag({field!r})"
+            if record == "profiles":
+                return f"r.profile_value({symbol.source.split('.')[1]!r}, {field!r})"
+            return f"r.fact({record!r}, {field!r})"
+        if name in self.constants:
+            band = self.constants[name].band
+            if band[0] == band[2]:
+                return number(band[1])
+            return f"({', '.join(map(number, band))})[r.band]"
+        if name in self.tables:
+            return self.of_table(name, None)
+        if name in self.flags:
+            return f"r.flag({name!r})"
+        if self.reads[name] is None:
+            return f"r.value({name!r})"
+        return f"r.value_at({name!r}, l[{CURRENT!r}])"
+
+    def of_table(self, name: str, var: str | None) -> str:
+        table = self.tables[name]
+        axes = [
+            self.of_item(ex.Item(0, axis, var))
+            if var is not None and axis in self.symbols and self.symbols[axis].list_path
+            else self.of_name(ex.Name(0, axis))
+            for axis in table.axes
+        ]
+        return f"r.cell(T[{table.mark.path!r}, {name!r}], ({', '.join(axes)},))"
+
+    def of_item(self, node: ex.Item) -> str:
+        if node.id in self.flags and node.var in self.flags:  # an architecture file
+            return f"entry({node.id!r}, r.flag({node.id!r}), r.flag({node.var!r}))"
+        if node.id in self.tables:
+            return self.of_table(node.id, node.var)
+        if node.id in self.symbols:
+            return f"v_{node.var}[{self.symbols[node.id].field!r}]"
+        return f"r.value_at({node.id!r}, v_{node.var})"
+
+    def of_list(self, loop: ex.Loop) -> str:
+        if loop.of is not None:
+            return f"v_{loop.of}[{loop.source!r}]"
+        if loop.source in self.symbols or loop.source in self.flags:
+            return self.of_name(ex.Name(loop.at, loop.source))
+        if self.per and self.has_list(f"{self.per}.{loop.source}"):
+            return f"l[{CURRENT!r}][{loop.source!r}]"
+        return f"r.items({loop.source!r})"
+
+
+def number(value: Any) -> str:
+    """An exact number as Python text."""
+    if isinstance(value, Fraction):
+        return f"F({value.numerator}, {value.denominator})"
+    return f"({value})" if value < 0 else str(value)
+
+
+def code(node: ex.Node, scope: Code) -> str:
+    """An expression as Python text that computes what `algebra.EXACT` does."""
+
+    def of(part: ex.Node) -> str:
+        return code(part, scope)
+
+    if isinstance(node, ex.Number):
+        return number(node.value)
+    if isinstance(node, (ex.Text, ex.Truth)):
+        return repr(node.value)
+    if isinstance(node, ex.Words):
+        return f"({', '.join(map(of, node.items))},)" if node.items else "()"
+    if isinstance(node, ex.Name):
+        return scope.of_name(node)
+    if isinstance(node, ex.Item):
+        return scope.of_item(node)
+    if isinstance(node, ex.Position):
+        return f"entry({node.id!r}, r.flag({node.id!r}), {of(node.index)})"
+    if isinstance(node, (ex.Binary, ex.Compare)):
+        left, right = of(node.left), of(node.right)
+        named = {"/": "divide", "%": "modulo"}.get(node.op)
+        return f"{named}({left}, {right})" if named else f"({left} {node.op} {right})"
+    if isinstance(node, ex.Negative):
+        return f"(-{of(node.value)})"
+    if isinstance(node, ex.Not):
+        return f"(not {of(node.value)})"
+    if isinstance(node, ex.Logic):
+        return f"({f' {node.op} '.join(f'bool({of(p)})' for p in node.parts)})"
+    if isinstance(node, ex.Choice):
+        return f"({of(node.yes)} if {of(node.test)} else {of(node.no)})"
+    if isinstance(node, ex.Call):
+        return f"{node.function}({', '.join(map(of, node.args))})"
+    if isinstance(node, ex.Fold):
+        return fold(node, scope)
+    raise TypeError(f"no such node: {node!r}")
+
+
+def fold(node: ex.Fold, scope: Code) -> str:
+    """An aggregate as a generator expression."""
+    body = "1" if node.kind == "count" else code(node.body, scope)
+    loops = " ".join(f"for v_{p.var} in {scope.of_list(p)}" for p in node.loops)
+    condition = f" if {code(node.condition, scope)}" if node.condition is not None else ""
+    rows = f"{body} {loops}{condition}"
+    if node.kind == "list":
+        return f"tuple(dict.fromkeys({rows}))"
+    named = {"max": "greatest", "min": "least", "count": "sum"}.get(node.kind, node.kind)
+    return f"{named}({rows})"
+
+
+class Literals:
+    """Values and records as Python text; remembers which classes and files the text needs."""
+
+    def __init__(self) -> None:
+        self.classes: dict[str, str] = {}  # class name to module of the engine
+        self.sources: dict[str, None] = {}
+
+    def of(self, value: Any) -> str:
+        """The text of a value."""
+        if isinstance(value, Fraction):
+            return number(value)
+        if isinstance(value, (Source, SourceLater)):
+            self.sources[value.path] = None
+            return f"S[{value.path!r}]"
+        if isinstance(value, Version):
+            self.classes["Version"] = "versions"
+            return f"Version({value.text!r})"
+        if isinstance(value, Unparsed):
+            self.classes["Unparsed"] = "formula"
+            return f"Unparsed({self.of(value.source)}, {value.path!r}, {value.text!r})"
+        if isinstance(value, Mapping):
+            return "{" + ", ".join(f"{self.of(k)}: {self.of(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, tuple):
+            return f"({', '.join(map(self.of, value))},)" if value else "()"
+        if isinstance(value, list):
+            return f"[{', '.join(map(self.of, value))}]"
+        if isinstance(value, frozenset):
+            return f"frozenset({self.of(tuple(sorted(value)))})"
+        return self.record(value) if hasattr(type(value), "__record_fields__") else repr(value)
+
+    def record(self, value: Any) -> str:
+        kind = type(value)
+        self.classes[kind.__name__] = kind.__module__.rpartition(".")[2]
+        given = []
+        for name in kind.__record_fields__:
+            raw = value.__dict__[name]  # an expression that was not needed yet stays text
+            if isinstance(value, Formula) and name in LEFT_OUT:
+                raw = type(raw)()
+            given.append("{}" if name == "functions" else self.of(raw))
+        return f"{kind.__name__}({', '.join(given)})"
+
+    def imports(self) -> str:
+        """The import lines of the classes used so far."""
+        return "\n".join(
+            f"from .{home} import {name}" for name, home in sorted(self.classes.items())
+        )
+
+
+class Module:
+    """Collects the text of the generated module."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.functions: dict[tuple[str, str], str] = {}
+
+    def function(self, path: str, text: str, scope: Scope) -> None:
+        """Add the function of one expression text of one file."""
+        if (path, text) in self.functions:
+            return
+        tree = ex.parse(text)
+        names = Code(
+            scope.symbols, scope.constants, scope.tables, scope.flags, scope.reads, scope.per
+        ).inside(tree)
+        assert isinstance(names, Code)
+        self.functions[path, text] = f"lambda r, l: {code(tree, names)}"
+
+    def names(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """The names that each case of a formula reads."""
+        return {
+            (formula.source.path, case.text): tuple(sorted(ex.names(case.expr)))
+            for formula in self.rules.formulas.values()
+            for case in formula.cases
+        }
+
+    def collect(self) -> None:
+        """The functions of every expression that an estimate can need."""
+        rules = self.rules
+        for formula in rules.formulas.values():
+            self.formula(formula)
+        for status in rules.statuses:
+            scope, path = rules.scope(status.formula), status.formula.source.path
+            self.function(path, status.when, scope)
+            for when, says in status.because:
+                self.function(path, when, scope)
+                self.sentence(path, says, scope)
+        flags = rules.flags
+        for conflict in flags.conflicts:
+            self.function(flags.source.path, conflict.when_text, flags.scope())
+        if rules.hints is not None:
+            scope = rules.open_scope()
+            for entry in (*rules.hints.data["hints"], *rules.hints.data["levers"]):
+                self.function(rules.hints.path, str(entry["when"]), scope)
+                for name, value in entry["change"].items():
+                    if flags.flags[name].kind == "integer" and isinstance(value, str):
+                        self.function(rules.hints.path, value, scope)
+
+        for architecture in rules.architectures:
+            self.architecture(architecture)
+
+    def architecture(self, architecture: Architecture) -> None:
+        """The expressions over the fields of one architecture file."""
+        data = architecture.data
+        if "refuse" in data:
+            return
+        names = {"model_type", *data.get("constants", {}), *data["fields"]}
+        texts: list[Any] = [check["when"] for check in data.get("checks", ())]
+        for field in data["fields"].values():
+            texts += [field[key] for key in ("otherwise", "when_null") if key in field]
+        for group in data["layer_groups"]:
+            names |= {*group["fields"], *([group["each"]] if "each" in group else [])}
+            texts += [group["count"], *group["fields"].values()]
+            for module in group["modules"]:
+                texts += [module[key] for key in ("when", "d_in", "d_out") if key in module]
+                texts += module.get("fields", {}).values()
+        scope = Scope({}, {}, {}, names, {})
+        for text in texts:
+            self.function(architecture.source.path, str(text), scope)
+
+    def formula(self, formula: Formula) -> None:
+        scope, path = self.rules.scope(formula), formula.source.path
+        for case in formula.cases:
+            if case.when_text:
+                self.function(path, case.when_text, scope)
+            self.function(path, case.text, scope)
+            self.sentence(path, case.says, scope)
+        for limit in formula.limits:
+            if limit.when_text:
+                self.function(path, limit.when_text, scope)
+            self.sentence(path, limit.says, scope)
+        if formula.search is not None:
+            self.function(path, formula.search.text, scope)
+        for proof in formula.evidence.values():
+            if proof.within_text:
+                flags = self.rules.flags
+                self.function(flags.source.path, proof.within_text, flags.scope())
+
+    def sentence(self, path: str, text: str, scope: Scope) -> None:
+        for hole, _, _ in holes(text):
+            self.function(path, hole, scope)
+
+
+def digest(root: str) -> str:
+    """A hash over the names and contents of every rule file under a root."""
+    found = hashlib.sha256()
+    for folder in ("formulas", "gpus", "profiles"):
+        for place, folders, names in os.walk(os.path.join(root, folder)):
+            folders.sort()
+            for name in sorted(names):
+                if name.endswith(".yaml"):
+                    path = os.path.join(place, name)
+                    found.update(os.path.relpath(path, root).replace(os.sep, "/").encode())
+                    with open(path, "rb") as handle:
+                        found.update(handle.read())
+    return found.hexdigest()
+
+
+def read_rules(root: str) -> Rules:
+    """The rules of a root, with expressions still as text."""
+    return Loader([(root, False)], lazy=True).load()
+
+
+def rules_module(root: str) -> str:
+    """The text of `engine/_compiled.py`: all rules but cards and models."""
+    rules = read_rules(root)
+    module, literals = Module(rules), Literals()
+    module.collect()
+    arguments = [
+        literals.of(part)
+        for part in (
+            rules.units,
+            rules.flags,
+            rules.phases,
+            rules.hints,
+            rules.formulas,
+            {kind: list(profiles) for kind, profiles in rules.profiles.items()},
+            list(rules.statuses),
+            list(rules.architectures),
+            rules.lists,
+        )
+    ]
+    known = {rules.hints.path: rules.hints.data} if rules.hints is not None else {}
+    known |= {a.source.path: a.data for a in rules.architectures}
+    sources = ",\n".join(
+        f"    {path!r}: SourceLater({path!r}, {literals.of(known.get(path))})"
+        for path in literals.sources
+    )
+    functions = ",\n".join(f"    {key!r}: {text}" for key, text in module.functions.items())
+    given = ",\n        ".join(arguments)
+    return f"""{HEAD}
+from fractions import Fraction as F
+from math import ceil, floor
+
+from .arithmetic import divide, entry, greatest, least, modulo, power_of_two_floor
+from .rules import Rules
+from .source_later import SourceLater
+{literals.imports()}
+
+DIGEST = {digest(root)!r}
+FUNCTIONS = {{
+{functions},
+}}
+NAMES = {module.names()!r}
+S = {{
+{sources},
+}}
+T = {{}}
+
+
+def rules(root):
+    found = Rules(
+        [(root, False)],
+        {given},
+    )
+    found.functions, found.names = dict(FUNCTIONS), NAMES
+    homes = {{a.source.path: a.functions for a in found.architectures}}
+    homes[found.flags.source.path] = found.flags.functions
+    for (path, text), function in FUNCTIONS.items():
+        if path in homes:
+            homes[path][text] = function
+    for formula in found.formulas.values():
+        for name, table in formula.tables.items():
+            T[formula.source.path, name] = table
+    return found
+"""
+
+
+def cards_module(root: str) -> str:
+    """The text of `engine/_compiled_cards.py`: every card, and the names that mean just one."""
+    literals, folders = Literals(), [(os.path.join(root, "gpus"), False)]
+    units = read_rules(root).units
+    names: dict[str, str] = {}
+    entries = []
+    for card in all_cards(folders, units):
+        entries.append(f"    {card.id!r}: lambda: {literals.of(card)}")
+        for name in (card.id, *read(os.path.join(root, "gpus", f"{card.id}.yaml")).data["aliases"]):
+            if find_card(str(name), folders, units).note == "":
+                names[normalised(str(name))] = card.id
+    body = ",\n".join(entries)
+    return f"""{HEAD}
+{literals.imports()}
+
+NAMES = {names!r}
+CARDS = {{
+{body},
+}}
+"""
+
+
+def models_module(root: str) -> str:
+    """The text of `engine/_compiled_models.py`: the model catalogue by every name."""
+    catalogue = Catalogue(os.path.join(root, "profiles", "models"))
+    names: dict[str, str] = {}
+    entries = []
+    for entry in catalogue.entries():
+        for name in (entry.hub_id, *entry.aliases):
+            names[folded(name)] = entry.file
+        entries.append(f"    {entry.file!r}: {tuple(vars(entry).values())!r}")
+    body = ",\n".join(entries)
+    return f"""{HEAD}
+NAMES = {names!r}
+ENTRIES = {{
+{body},
+}}
+"""
+
+
+MODULES: Mapping[str, Callable[[str], str]] = {
+    "_compiled.py": rules_module,
+    "_compiled_cards.py": cards_module,
+    "_compiled_models.py": models_module,
+}
+
+
+def write_modules(folder: str, root: str | None = None) -> list[str]:
+    """Write the generated modules into a folder; returns their paths."""
+    paths = []
+    for name, make in MODULES.items():
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as handle:
+            handle.write(make(root or bundled_root()))
+        paths.append(path)
+    return paths

@@ -7,7 +7,7 @@ from typing import Any
 
 from fitcheck.cli.output import write
 from fitcheck.cli.words import whole_mib
-from fitcheck.engine.cards import Card, all_cards
+from fitcheck.engine.cards import Card, cards_of
 from fitcheck.engine.grades import Grade, grade_of, weakest
 from fitcheck.engine.rules import Rules
 from fitcheck.engine.run import Facts, Run
@@ -20,7 +20,7 @@ GRADED = 72  # columns from which the weaker grade has
 
 def list_cards(rules: Rules, as_json: bool, no_color: bool) -> None:
     """Print every card, by class and then by usable memory."""
-    cards = all_cards(rules.folders("gpus"), rules.units)
+    cards = cards_of(rules)
     grades = card_grades(rules, cards)
     if as_json:
         write(json.dumps({"gpus": [_record(c, grades[c.id]) for c in cards]}, indent=2))
@@ -60,17 +60,18 @@ def _print(cards: list[Card], grades: dict[str, dict[str, Grade]], no_color: boo
     from rich.table import Table
     from rich.text import Text
 
-    from fitcheck.cli.screen import console, show
+    from fitcheck.cli.screen import WIDEST, console, show
 
-    width = console(no_color).width
-    roomy, graded = width >= ROOMY, width >= GRADED
+    target = console(no_color, piped=WIDEST)
+    roomy, graded = target.width >= ROOMY, target.width >= GRADED
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("--gpu", no_wrap=True, min_width=max(len(c.id) for c in cards))
-    table.add_column("total MiB", justify="right", no_wrap=True, min_width=9)
-    table.add_column("usable", justify="right", no_wrap=True, min_width=7)
+    table.add_column("--gpu", no_wrap=True)
+    table.add_column("total MiB", justify="right", no_wrap=True)
+    table.add_column("usable", justify="right", no_wrap=True)
     if graded:
-        table.add_column("evidence", no_wrap=True, min_width=19 if roomy else 8)
-    table.add_column("card", no_wrap=True, overflow="ellipsis")
+        table.add_column("evidence", no_wrap=True)
+    # What does not fit goes on in a second line: a name that is cut may be that of another card.
+    table.add_column("card", overflow="fold")
     for title, members in by_class(cards).items():
         if table.row_count:
             table.add_row("")
@@ -83,7 +84,8 @@ def _print(cards: list[Card], grades: dict[str, dict[str, Grade]], no_color: boo
             figures = (whole_mib(card.total), whole_mib(card.usable))
             table.add_row(card.id, *figures, *(words if graded else ()), name)
     note = "of the total / of the usable memory" if roomy else "the weaker of both figures"
-    show([table, "", f"{len(cards)} cards{f'; evidence: {note}' if graded else ''}"], no_color)
+    footer = f"{len(cards)} cards{f'; evidence: {note}' if graded else ''}"
+    show([table, "", footer], no_color, target)
 
 
 def by_class(cards: list[Card]) -> dict[str, list[Card]]:

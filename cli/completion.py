@@ -29,21 +29,31 @@ def complete_card(
 def complete_model(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Models of the bundled catalogue by Hub id, subcommands where one may stand, and files."""
-    import os
-
+    """Names of the bundled catalogue, subcommands where one may stand, and files."""
     from click.shell_completion import CompletionItem
 
-    from fitcheck.engine.paths import data_folder
+    from fitcheck.engine.sources import Catalogue
 
     wanted = incomplete.casefold()
-    stems = (name[:-5] for name in sorted(os.listdir(data_folder("profiles/models"))))
-    items = [CompletionItem(s.replace("--", "/")) for s in stems]
+    names = [n for e in Catalogue.bundled().entries() for n in (e.hub_id, *e.aliases)]
+    # Short names only where one was begun: they would double an empty list.
+    found = [n for n in names if n.casefold().startswith(wanted) and (wanted or "/" in n)]
     if not ctx.info_name and ctx.parent and isinstance(ctx.parent.command, click.Group):
-        items += [CompletionItem(name) for name in ctx.parent.command.commands]
-    return [i for i in items if str(i.value).startswith(wanted)] + [
-        CompletionItem(incomplete, type="file")
-    ]
+        found += [name for name in ctx.parent.command.commands if name.startswith(wanted)]
+    # Files first: bash forgets what came before them, and offers them where no name is found.
+    return [CompletionItem(incomplete, type="file"), *map(CompletionItem, found)]
+
+
+def complete_formula(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Ids of formulas; where none begins like this it may be the model that is typed."""
+    from click.shell_completion import CompletionItem
+
+    wanted = incomplete.casefold()
+    known: tuple[str, ...] = getattr(ctx.command, "formula_ids", tuple)()
+    found = [CompletionItem(n) for n in known if n.casefold().startswith(wanted)]
+    return found or complete_model(ctx, param, incomplete)
 
 
 def complete_folder(

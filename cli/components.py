@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 LIVE, DEAD, PEAK = "●", "·", "▲"
 GAP = 2
-LONGEST_TITLE = 28
-NARROW_BAR, GOOD_BAR, WIDE_BAR = 8, 16, 40
+SHORTEST_TITLE, LONGEST_TITLE = 9, 28
+NARROW_BAR, GOOD_BAR, WIDE_BAR = 10, 16, 40
+SHARE, EVIDENCE = "of total", "evidence"
+BARS = ("full bar = usable memory", "full = usable", "of usable")  # the longest that has room
 
 # One colour for each component, in order, out of the terminal's own palette: that is what its
 # owner can read on the ground that it has.
@@ -49,27 +51,47 @@ def initials(phases: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Layout:
-    """What has room: columns for the bars (0 for none), and whether evidence names its rows."""
+    """Columns for titles and for bars (0 for none), and how a grade is written."""
 
+    titles: int
     bars: int
-    rows: bool
+    written: Callable[[Grade], str]
 
-    def grade(self, grade: Grade) -> str:
-        return str(grade) if self.rows else grade.grade
+
+def with_cards(grade: Grade) -> str:
+    """A grade with the cards of its measurements: `measured T4`."""
+    return f"{grade.grade} {', '.join(c.upper() for c in grade.cards)}".rstrip()
+
+
+def alone(grade: Grade) -> str:
+    return grade.grade
 
 
 def layout(report: Report, width: int) -> Layout:
-    """The bars take what the other columns leave; rows of evidence are shown beside good bars."""
+    """
+    The bars take what the other columns leave.
+
+    Rows of evidence are shown beside good bars; the cards stay where they have room at all.
+    """
     numbers = [whole_mib(n) for n in (report.phases[peak_phase(report)], *sizes(report))]
-    titles = max(cell_len(c.title) for c in report.components)
+    titles = min(max(cell_len(c.title) for c in report.components), LONGEST_TITLE)
     marks = sum(len(letter) + 1 for letter in initials(report.phases).values()) - 1
-    taken = min(titles, LONGEST_TITLE) + max(map(len, numbers)) + len("100.0") + marks + 5 * GAP
-    for rows, wanted in ((True, GOOD_BAR), (False, NARROW_BAR)):
-        words = [str(c.grade) if rows else c.grade.grade for c in report.components]
-        room = width - taken - max(map(len, (*words, "evidence")))
-        if room >= wanted:
-            return Layout(min(room, WIDE_BAR), rows)
-    return Layout(0, False)
+    left = width - titles - max(map(len, numbers)) - len(SHARE) - marks - 4 * GAP
+    forms: tuple[tuple[Callable[[Grade], str], int], ...] = (
+        (str, GOOD_BAR),
+        (with_cards, NARROW_BAR),
+        (alone, NARROW_BAR),
+        (with_cards, 0),
+        (alone, 0),
+    )
+    for written, wanted in forms:
+        grades = (written(c.grade) for c in report.components)
+        room = left - max(map(len, (*grades, EVIDENCE)))
+        if wanted and room - GAP >= wanted:
+            return Layout(titles, min(room - GAP, WIDE_BAR), written)
+        if not wanted and room >= 0:
+            return Layout(titles, 0, written)
+    return Layout(max(titles + room, SHORTEST_TITLE), 0, alone)  # a figure is never cut
 
 
 def sizes(report: Report) -> list[int]:
@@ -97,25 +119,26 @@ def component_table(report: Report, width: int) -> Table:
     total, usable = report.phases[peak], report.get("usable", report.prepared.card.usable)
 
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("component", no_wrap=True, overflow="ellipsis", max_width=LONGEST_TITLE)
+    table.add_column("component", no_wrap=True, overflow="ellipsis", width=plan.titles)
     table.add_column("MiB", justify="right", no_wrap=True)
-    table.add_column("%", justify="right", no_wrap=True)
+    table.add_column(SHARE, justify="right", no_wrap=True)
     if plan.bars:
-        table.add_column("of the usable memory"[: plan.bars], no_wrap=True, width=plan.bars)
+        head = next(h for h in BARS if len(h) <= plan.bars)
+        table.add_column(head, no_wrap=True, width=plan.bars)
     heads = {p: (letter, "bold" if p == peak else "") for p, letter in letters.items()}
     table.add_column(marks(letters, heads), no_wrap=True)
-    table.add_column("evidence", no_wrap=True, overflow="ellipsis")
+    table.add_column(EVIDENCE, no_wrap=True, overflow="ellipsis")
 
     def line(*start: str, chart: Text, signs: Text, grade: Grade, style: str = "") -> None:
         middle: list[RenderableType] = [chart] if plan.bars else []
-        table.add_row(*start, *middle, signs, plan.grade(grade), style=style)
+        table.add_row(*start, *middle, signs, plan.written(grade), style=style)
 
     for position, component in enumerate(report.components):
         there = lives(component, peak) and total
         line(
             component.title,
             whole_mib(component.bytes),
-            f"{component.bytes / total * 100:.1f}" if there else "-",
+            f"{component.bytes / total * 100:.1f} %" if there else "-",
             chart=Text(bar(component.bytes, usable, plan.bars), style=colour_of(position)),
             signs=life(component, letters, colour_of(position)),
             grade=component.grade,
@@ -124,7 +147,7 @@ def component_table(report: Report, width: int) -> Table:
     line(
         "total",
         whole_mib(total),
-        "100.0",
+        "100.0 %",
         chart=Text(gib(total), style="not bold"),
         signs=marks(letters, {p: (PEAK if p == peak else " ", "") for p in letters}),
         grade=weakest(c.grade for c in report.components),

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-import click
-
-from fitcheck.cli.output import say, write_error
+from fitcheck.cli.output import say
 from fitcheck.engine.errors import FitcheckError, RuleFileError
 
 PROGRAM = "fitcheck"
@@ -19,12 +17,7 @@ def guarded(action: Callable[[], object]) -> int:
     """The exit status of an action; no exception leaves here."""
     try:
         status = action()
-    except click.ClickException as error:
-        say("error", error.format_message())
-        if isinstance(error, click.UsageError):
-            path = error.ctx.command_path if error.ctx else PROGRAM
-            write_error(f"Try '{path} --help' for help.")
-    except (click.Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         return INTERRUPTED
     except RuleFileError as error:
         count = len(error.problems)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fitcheck.cli import options
-from fitcheck.cli.output import say, write, write_error
-from fitcheck.engine.api import choose_card, prepare, rules_for
+from fitcheck.cli.answer import ALL, Request, answer
+from fitcheck.cli.output import write, write_error
+from fitcheck.engine.api import choose_card, rules_for
 from fitcheck.engine.errors import InputProblem
-from fitcheck.engine.report import build_report
 
 if TYPE_CHECKING:
-    from fitcheck.engine.report import Report
     from fitcheck.engine.rules import Rules
 
 ABOUT = """\
@@ -61,6 +58,10 @@ class EstimateCommand(click.Command):
             options_metavar="[OPTIONS]",
         )
 
+    def formula_ids(self) -> tuple[str, ...]:
+        """What --derive may name."""
+        return tuple(self.rules.formulas)
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["MODEL", "[OPTIONS]"]
 
@@ -78,7 +79,7 @@ class EstimateCommand(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         codes: dict[int, list[str]] = {}
         for status in self.rules.statuses:
-            codes.setdefault(status.exit_code, []).append(status.title.lower())
+            codes.setdefault(status.exit_code, []).append(status.id.replace("_", " "))
         rows = [(str(code), " or ".join(titles)) for code, titles in sorted(codes.items())]
         with formatter.section("Exit status"):
             formatter.write_dl([*rows, ("2", "the estimate could not be run")])
@@ -97,15 +98,6 @@ class EstimateCommand(click.Command):
 def build(overlays: Sequence[str]) -> EstimateCommand:
     """The command for the bundled rules with overlay folders on top."""
     return EstimateCommand(rules_for(overlays), overlays)
-
-
-@dataclass(frozen=True)
-class Request:
-    """What was typed: the model, its flags, and the other options that a repeated command needs."""
-
-    model: str
-    flags: dict[str, Any]
-    others: dict[str, Any]
 
 
 def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
@@ -145,8 +137,8 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
 def take_model_from_derive(values: dict[str, Any], rules: Rules) -> None:
     """`--derive MODEL`: the option takes the word after it, which may have been the model."""
     word = values["derive"]
-    if values["model"] is None and word not in (None, options.ALL) and word not in rules.formulas:
-        values["model"], values["derive"] = word, options.ALL
+    if values["model"] is None and word not in (None, ALL) and word not in rules.formulas:
+        values["model"], values["derive"] = word, ALL
 
 
 def without_model(ctx: click.Context, typed: dict[str, Any]) -> int:
@@ -163,43 +155,3 @@ def without_model(ctx: click.Context, typed: dict[str, Any]) -> int:
     raise click.UsageError(
         "MODEL is missing: give a Hub id, a path of a config.json, or a name of the catalogue.", ctx
     )
-
-
-def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
-    """Estimate and print; returns the exit status of the verdict."""
-    prepared = prepare(
-        rules,
-        request.model,
-        gpu=values["gpu"],
-        vram_mib=values["vram_mib"],
-        source=values["source"],
-        flags=request.flags,
-    )
-    report = build_report(prepared)
-    if values["derive"] is not None:
-        component = None if values["derive"] == options.ALL else values["derive"]
-        form = values["form"] or ("json" if values["as_json"] else "text")
-        write(report.derive(component, form))
-    elif values["as_json"]:
-        write(json.dumps(as_json(report, values), indent=2))
-    else:
-        from fitcheck.cli.screen import print_estimate
-
-        print_estimate(report, request, values["verbose"], values["explain"], values["no_color"])
-    for text in report.remarks:
-        say("note", text, values["no_color"])
-    for text in report.warnings:
-        say("warning", text, values["no_color"])
-    return report.exit_code
-
-
-def as_json(report: Report, values: dict[str, Any]) -> dict[str, Any]:
-    """The JSON contract; --explain and --verbose add a key of their own."""
-    data = report.to_dict()
-    if values["explain"]:
-        data["explanation"] = report.explain()
-    if values["verbose"]:
-        from fitcheck.cli.words import quantities
-
-        data["quantities"] = quantities(report)
-    return data

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
 from fitcheck.cli.completion import VARIABLE
-from fitcheck.cli.errors import PROGRAM, guarded
+from fitcheck.cli.errors import COULD_NOT_RUN, INTERRUPTED, PROGRAM, guarded
+from fitcheck.cli.output import say, write_error
 from fitcheck.engine.errors import InputProblem
 
 DEFAULT, WORKSHOP = "estimate", "rules"
@@ -63,7 +64,7 @@ class Router(click.Group):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        def run() -> Any:
+        def action() -> Any:
             return super(Router, self).main(
                 args,
                 PROGRAM,
@@ -74,8 +75,8 @@ class Router(click.Group):
             )
 
         if not standalone_mode:
-            return run()
-        sys.exit(guarded(run))
+            return action()
+        sys.exit(guarded(lambda: told(action)))
 
 
 def overlays_for(args: Sequence[str]) -> tuple[str, ...]:
@@ -112,15 +113,27 @@ def estimate_command(overlays: tuple[str, ...]) -> click.Command:
     return build(overlays)
 
 
-cli = Router(name=PROGRAM, add_help_option=False)
+HELP = {"help_option_names": ["-h", "--help"]}  # of every subcommand too
+
+cli = Router(name=PROGRAM, add_help_option=False, context_settings=HELP)
 cli.add_command(click.Command(WORKSHOP))  # its name alone; get_command() loads the real one
 
 
-def main() -> NoReturn:
-    """Run the command line and exit with its status."""
-    cli.main()
-    raise SystemExit(0)  # not reached: main() above exits
+def run(words: Sequence[str]) -> int:
+    """The exit status of one command line; raises what `errors.guarded` puts into words."""
+    return told(lambda: cli.main([*words], standalone_mode=False))
 
 
-if __name__ == "__main__":
-    main()
+def told(action: Callable[[], Any]) -> int:
+    """The exit status of an action, after saying what click found wrong with the command line."""
+    try:
+        status = action()
+    except click.ClickException as error:
+        say("error", error.format_message())
+        if isinstance(error, click.UsageError):
+            path = error.ctx.command_path if error.ctx else PROGRAM
+            write_error(f"Try '{path} --help' for help.")
+        return COULD_NOT_RUN
+    except click.Abort:
+        return INTERRUPTED
+    return status if isinstance(status, int) else 0

@@ -8,12 +8,17 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from fitcheck.cli.completion import complete_card, complete_folder, complete_model
+from fitcheck.cli.answer import ALL
+from fitcheck.cli.completion import (
+    complete_card,
+    complete_folder,
+    complete_formula,
+    complete_model,
+)
 from fitcheck.engine.flags import Flag, FlagSet
 from fitcheck.engine.hints import opposite
 
 GPU, ORIGIN, OUTPUT = "GPU options", "Model and rules", "Output options"
-ALL = "*"  # what --derive stands for without a component
 FORMATS = ("text", "markdown", "latex", "json")
 SOURCES = ("auto", "local", "catalogue", "hub")
 SHELLS = ("bash", "zsh", "fish")
@@ -174,6 +179,7 @@ def own_options(default_card: str) -> list[Option]:
             metavar="[COMPONENT]",
             help="Print formulas with their numbers and where each came from: all, or of one "
             "component.",
+            shell_complete=complete_formula,
         ),
         Option(
             ["form", "--format"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -11,14 +12,17 @@ from rich.console import Console, RenderableType
 from fitcheck.cli.output import wants_colour, write
 
 if TYPE_CHECKING:
-    from fitcheck.cli.estimate import Request
+    from fitcheck.cli.answer import Request
     from fitcheck.engine.report import Report
 
 NARROWEST, WIDEST = 60, 120
 
 
-def console(no_color: bool = False) -> Console:
-    """A console as wide as the terminal, within what the tables are made for."""
+def console(no_color: bool = False, piped: int | None = None) -> Console:
+    """A console as wide as the terminal, within what the tables are made for.
+
+    `piped` is the width where there is no terminal and COLUMNS does not say one (a pipe, a file).
+    """
     colour = wants_colour(sys.stdout, no_color)
     found = Console(
         force_terminal=colour,
@@ -28,13 +32,17 @@ def console(no_color: bool = False) -> Console:
         markup=False,
         emoji=False,
     )
-    found.width = min(max(found.width, NARROWEST), WIDEST)
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    width = found.width if terminal or os.environ.get("COLUMNS") else piped or found.width
+    found.width = min(max(width, NARROWEST), WIDEST)
     return found
 
 
-def show(parts: Iterable[RenderableType], no_color: bool = False) -> None:
+def show(
+    parts: Iterable[RenderableType], no_color: bool = False, target: Console | None = None
+) -> None:
     """Print parts one below the other, without the blanks that tables leave at line ends."""
-    target = console(no_color)
+    target = target or console(no_color)
     with target.capture() as captured:
         for part in parts:
             target.print(part, soft_wrap=isinstance(part, str))

@@ -17,7 +17,7 @@ from fitcheck.cli.words import count, settings_words, whole_mib
 from fitcheck.engine.explain import peak as peak_phase
 
 if TYPE_CHECKING:
-    from fitcheck.cli.estimate import Request
+    from fitcheck.cli.answer import Request
     from fitcheck.engine.report import Report
 
 BETWEEN = " · "
@@ -77,9 +77,6 @@ def capacity(report: Report, width: int) -> list[RenderableType]:
         if lives(c, peak) and c.bytes
     ]
     line = Text().append(f"{whole_mib(total)} MiB needed", style="bold")
-    low, high = (whole_mib(report.get(name, total)) for name in ("total_low", "total_high"))
-    if low != high:
-        line.append(f" (between {low} and {high})")
     line.append(f", {whole_mib(usable)} MiB usable of {whole_mib(card.total)} MiB")
     levels = [
         (

@@ -12,12 +12,12 @@ from rich.text import Text
 
 from fitcheck.cli.output import harmless
 from fitcheck.cli.words import command_lines, repeated, whole_mib
-from fitcheck.engine.errors import FitcheckError
-from fitcheck.engine.hints import Proposal, propose, smallest_card, spelled
-from fitcheck.engine.report import Prepared, build_report
+from fitcheck.engine.explain import lowered
+from fitcheck.engine.formula import HIGH, LOW
+from fitcheck.engine.hints import SAFE, Proposal, proposals, smallest_card, spelled
 
 if TYPE_CHECKING:
-    from fitcheck.cli.estimate import Request
+    from fitcheck.cli.answer import Request
     from fitcheck.engine.report import Report
 
 
@@ -33,8 +33,8 @@ def verdict_view(report: Report, request: Request | None, width: int) -> list[Re
         harmless("; ".join(report.reasons)),
     )
     parts: list[RenderableType] = [line, rows(facts(report))]
-    if not report.get("fits", True):
-        parts += what_would_fit(report, request, width)
+    if not report.safe:
+        parts += advice(report, request, width)
     return parts
 
 
@@ -51,7 +51,7 @@ def rows(facts: Sequence[tuple[str, RenderableType]]) -> Table:
 def facts(report: Report) -> list[tuple[str, RenderableType]]:
     """Headroom, micro-batches, and what makes this answer less certain."""
     found: list[tuple[str, RenderableType]] = []
-    headroom, percent = report.get("headroom"), report.get("headroom_pct")
+    headroom, percent = report.get("headroom"), report.get("headroom_share")
     if headroom is not None:
         text = f"{'-' if headroom < 0 else ''}{whole_mib(abs(headroom))} MiB"
         if percent is not None:
@@ -64,47 +64,57 @@ def facts(report: Report) -> list[tuple[str, RenderableType]]:
         effective = report.get("effective_batch_size")
         step = f"; effective batch {effective:,}" if effective is not None else ""
         found.append(("micro-batch", (text if most else "not even 1 fits") + step))
+    if spread := band(report):
+        found.append(("spread", spread))
     if report.overlays:
         found.append(("rules", harmless(f"changed by {', '.join(report.overlays)}")))
     found += [("not settled", harmless(text)) for text in report.unsettled]
     return found
 
 
-def what_would_fit(report: Report, request: Request | None, width: int) -> list[RenderableType]:
-    """The cheapest change with its command, and the smallest card for the flags as they are."""
+def band(report: Report) -> str:
+    """Both ends of the total, and which fitted components they come from; empty where equal."""
+    low, high = (whole_mib(report.get(name, 0)) for name in ("total_low", "total_high"))
+    if low == high:
+        return ""
+    ends = [report.run.at_band(end) for end in (LOW, HIGH)]
+    fitted = [
+        lowered(c.title) for c in report.components if len({r.value(c.id) for r in ends}) == 2
+    ]
+    source = f" from the fitted {' and '.join(fitted)} alone" if fitted else ""
+    return f"{low} to {high} MiB{source}; the estimate may be off by more"
+
+
+def advice(report: Report, request: Request | None, width: int) -> list[RenderableType]:
+    """What would fit and what would be safe, each with its command, and a card for it as it is."""
     parts: list[RenderableType] = []
-    proposal, card = propose(report.prepared), smallest_card(report.prepared)
-    if proposal is None:
-        none = "no change of flags that fitcheck knows makes this run fit"
-        parts.append(rows([("would fit", none)]))
-    else:
-        parts.append(rows([("would fit", proposal_text(report, proposal))]))
+    fits = bool(report.get("fits", True))
+    said: tuple[str, ...] = ()
+    found, offer = proposals(report.prepared), smallest_card(report.prepared)
+    if not fits and not found:
+        parts.append(rows([("would fit", "none of the changes that fitcheck tries is enough")]))
+    for proposal in found:
+        label = "to be safe" if proposal.goal == SAFE else "would fit"
+        parts.append(rows([(label, proposal_text(report, proposal, proposal.says != said))]))
+        said = proposal.says
         words = request and repeated(report, request, proposal.changes)
         indent = " " * (LABEL + 2)
         room = width - len(indent) if os.name != "nt" else 1 << 20  # cmd.exe has no backslash
         lines = command_lines(words, room) if words else []
         parts += [f"{indent}{harmless(line)}" for line in lines]
-    if card is not None:
+    if offer is not None and (offer.safe or not fits):
+        card = offer.card
         says = f"{card.title} (--gpu {card.id}), {whole_mib(card.usable)} MiB usable"
-        parts.append(rows([("or on", says)]))
-    elif proposal is None:
+        parts.append(rows([("or on", f"{says}: {offer.title}")]))
+    elif not fits and not found:
         parts.append(rows([("or on", "no single card in the database")]))
     return parts
 
 
-def proposal_text(report: Report, proposal: Proposal) -> Text:
+def proposal_text(report: Report, proposal: Proposal, why: bool) -> Text:
     """The changed flags, the new total with its verdict, and why it helps."""
     flags = report.prepared.rules.flags
     options = [" ".join(spelled(flags.flags[n], v)) for n, v in proposal.changes.items()]
-    verdict = changed_verdict(report.prepared, proposal)
     text = Text().append(" ".join(options), style="bold")
-    text.append(f": {whole_mib(proposal.total)} MiB{f', {verdict}' if verdict else ''} ")
-    return text.append(f"({'; '.join(proposal.says)})", style="dim")
-
-
-def changed_verdict(prepared: Prepared, proposal: Proposal) -> str:
-    """What the changed run would be called; empty where it is refused after all."""
-    try:
-        return build_report(prepared.changed(**proposal.changes)).title
-    except FitcheckError:
-        return ""
+    text.append(f": {whole_mib(proposal.total)} MiB, {proposal.title}")
+    return text.append(f" ({'; '.join(proposal.says)})" if why else "", style="dim")

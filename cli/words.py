@@ -13,7 +13,7 @@ from fitcheck.engine.hints import spelled
 from fitcheck.engine.template import MIB
 
 if TYPE_CHECKING:
-    from fitcheck.cli.estimate import Request
+    from fitcheck.cli.answer import Request
     from fitcheck.engine.report import Report
 
 
@@ -106,6 +106,7 @@ def repeated(report: Report, request: Request, changes: Mapping[str, Any]) -> li
     leads to the changed settings.
     """
     flags = report.prepared.rules.flags
+    changes = {n: flags.check(flags.flags[n], value) for n, value in changes.items()}
     wanted = {**report.prepared.settings.values, **changes}
     chosen = {n: v for n, v in request.flags.items() if n not in changes}
     for name, value in changes.items():

@@ -1,19 +1,21 @@
 """Write the generated pages, or with --check say which of them are out of date.
 
-docs/glossary.md comes from the rule files, the accuracy table of README.md from the evidence.
+Those of docs/ are the pages of `fitcheck rules docs`; the accuracy table of README.md, which comes
+from the evidence, is added here.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
-from fitcheck.engine.glossary import glossary
 from fitcheck.engine.loading import load_rules
+from fitcheck.engine.workshop.pages import pages
+from fitcheck.engine.workshop.written import bring_up_to_date, differing, left_over
 from fitcheck.measurement.accuracy import Line, table
 
 ROOT = Path(__file__).resolve().parent.parent
+DOCS, README = ROOT / "docs", ROOT / "README.md"
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
 
 
@@ -41,32 +43,40 @@ def row(line: Line) -> str:
     return f"| {name} | {line.tensors.rows} | {' | '.join(cells)} |"
 
 
-def pages() -> Mapping[Path, str]:
-    """Every generated file with the text it should have."""
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
+def readme() -> tuple[str, str]:
+    """README.md as it is, and with the accuracy table of today's rules and evidence."""
+    text = README.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    return {
-        ROOT / "docs" / "glossary.md": glossary(load_rules()),
-        readme: f"{before}{BEGIN}\n{accuracy_table()}\n{END}{after}",
-    }
+    return text, f"{before}{BEGIN}\n{accuracy_table()}\n{END}{rest.split(END)[1]}"
+
+
+def check() -> list[str]:
+    """What is out of date, as a path below the project and what is the matter."""
+    made = pages(load_rules())
+    found = [f"docs/{name} is out of date" for name in differing(made, str(DOCS))]
+    found += [f"docs/{name} is left over" for name in left_over(made, str(DOCS))]
+    old, new = readme()
+    return found + (["README.md is out of date"] if old != new else [])
+
+
+def write() -> list[str]:
+    """Bring everything up to date; returns what was done."""
+    written, removed = bring_up_to_date(pages(load_rules()), str(DOCS))
+    done = [f"wrote docs/{name}" for name in written] + [f"removed docs/{n}" for n in removed]
+    old, new = readme()
+    if old != new:
+        README.write_text(new, encoding="utf-8")
+        done.append("wrote README.md")
+    return done
 
 
 def main(arguments: list[str]) -> int:
     """Write, or check and return 1 where a page differs."""
-    stale = [
-        path
-        for path, text in pages().items()
-        if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
-    for path in stale:
-        if "--check" in arguments:
-            print(f"{path.relative_to(ROOT)} is out of date: run python docs/generate.py")
-        else:
-            path.write_text(pages()[path], encoding="utf-8")
-            print(f"wrote {path.relative_to(ROOT)}")
-    return 1 if stale and "--check" in arguments else 0
+    checking = "--check" in arguments
+    found = check() if checking else write()
+    for line in found:
+        print(f"{line}: run python docs/generate.py" if checking else line)
+    return 1 if checking and found else 0
 
 
 if __name__ == "__main__":

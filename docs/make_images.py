@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from fitcheck.cli.estimate import Request
+from fitcheck.cli.answer import Request
 from fitcheck.cli.table import estimate_view
 from fitcheck.engine.api import estimate
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .architecture import Model, refuse_unsupported, resolve
-from .cards import Card, custom_card, find_card, normalised, with_memory
 from .errors import InputProblem, RuleFileError
 from .paths import bundled_root
-from .report import Prepared, Report, build_report
-from .rules import Rules
-from .sources import RawModel, Source, load_model
-from .sources.names import printable
+
+if TYPE_CHECKING:  # imported where they are used: --help needs none of them
+    from .architecture import Model
+    from .cards import Card
+    from .report import Prepared, Report
+    from .rules import Rules
+    from .sources import Source
 
 SOURCES: tuple[Source, ...] = ("auto", "local", "catalogue", "hub")
 
-__all__ = ["Report", "estimate", "prepare", "rules_for"]
+__all__ = ["estimate", "prepare", "rules_for"]
 
 
 @lru_cache(maxsize=1)
@@ -108,6 +109,8 @@ def estimate(
         rules = (rules,)
     folders = tuple(os.fspath(folder) for folder in rules or ())
     loaded = rules_for(folders)
+    from .report import build_report
+
     return build_report(
         prepare(
             loaded,
@@ -132,6 +135,8 @@ def prepare(
     parameters: int | None = None,
 ) -> Prepared:
     """Flags, card and model resolved, nothing computed yet."""
+    from .report import Prepared
+
     settings = rules.flags.resolve(flags)
     card = choose_card(rules, gpu, vram_mib)
     canonical = read_model(rules, model, source, parameters)
@@ -140,28 +145,19 @@ def prepare(
 
 def choose_card(rules: Rules, gpu: str | None, vram_mib: int | None) -> Card:
     """The named card, with another memory if `vram_mib` is given; that alone is a custom card."""
+    from .cards import compiled_card, custom_card, find_card, with_memory
+
     if gpu is None and vram_mib is not None:
         return custom_card(vram_mib)
     if gpu is not None and not isinstance(gpu, str):
-        raise InputProblem(f"gpu has to be a name such as '4090', not {gpu!r}.", flag="gpu")
+        raise InputProblem(
+            f"gpu has to be a name such as {rules.flags.default_card!r}, not {gpu!r}.", flag="gpu"
+        )
     name = rules.flags.default_card if gpu is None else gpu
-    card = None if rules.overlays else _compiled_card(name)
+    card = None if rules.overlays else compiled_card(name)
     if card is None:
         card = find_card(name, rules.folders("gpus"), rules.units)
     return card if vram_mib is None else with_memory(card, vram_mib)
-
-
-def _compiled_card(name: str) -> Card | None:
-    """A card from the generated module of a wheel, where the name means just one."""
-    try:
-        from . import _compiled_cards  # type: ignore[attr-defined]
-    except ImportError:  # a checkout
-        return None
-    card_id = _compiled_cards.NAMES.get(normalised(name))
-    if card_id is None:
-        return None
-    card: Card = _compiled_cards.CARDS[card_id]()
-    return card
 
 
 def read_model(
@@ -171,6 +167,10 @@ def read_model(
     parameters: int | None = None,
 ) -> Model:
     """The canonical model behind what a person typed; `parameters` replaces the source's count."""
+    from .architecture import refuse_unsupported, resolve
+    from .sources import RawModel, load_model
+    from .sources.names import printable
+
     if parameters is not None and (type(parameters) is not int or not 0 < parameters < 10**18):
         raise InputProblem(f"parameters has to be a positive whole number, not {parameters!r}.")
     if isinstance(model, Mapping):

@@ -8,10 +8,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .errors import InputProblem, Mark
+from .paths import rule_files
 from .record import record, replace
 
 if TYPE_CHECKING:
     from .formula import Evidence
+    from .rules import Rules
     from .units import Units
 
 NO_EVIDENCE: Mapping[str, tuple[Evidence, ...]] = MappingProxyType({})
@@ -83,10 +85,8 @@ def card_files(folders: Sequence[tuple[str, bool]]) -> dict[str, tuple[str, bool
     """Card id to (path, from an overlay), a later folder replacing an earlier one by id."""
     files: dict[str, tuple[str, bool]] = {}
     for folder, overlay in folders:
-        if os.path.isdir(folder):
-            for name in sorted(os.listdir(folder)):
-                if name.endswith(".yaml"):
-                    files[name[:-5]] = (os.path.join(folder, name), overlay)
+        for card_id, path in rule_files(folder):
+            files[card_id] = (path, overlay)
     return files
 
 
@@ -125,3 +125,26 @@ def _load(found: tuple[str, bool], units: Units) -> Card:
 def all_cards(folders: Sequence[tuple[str, bool]], units: Units) -> list[Card]:
     """Every card, by id."""
     return [_load(found, units) for _, found in sorted(card_files(folders).items())]
+
+
+def cards_of(rules: Rules) -> list[Card]:
+    """Every card that rules know, by id; a wheel has them without reading a file."""
+    if not rules.overlays and (made := compiled()) is not None:
+        return [make() for _, make in sorted(made.CARDS.items())]
+    return all_cards(rules.folders("gpus"), rules.units)
+
+
+def compiled_card(name: str) -> Card | None:
+    """A card from the generated module of a wheel, where the name means just one."""
+    made = compiled()
+    card_id = made and made.NAMES.get(normalised(name))
+    return made.CARDS[card_id]() if card_id else None
+
+
+def compiled() -> Any:
+    """The module with the cards that a wheel is built with; None in a checkout."""
+    try:
+        from . import _compiled_cards  # type: ignore[attr-defined]
+    except ImportError:
+        return None
+    return _compiled_cards

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .cards import Card, all_cards
+from .cards import Card, cards_of
 from .errors import FitcheckError, InputProblem
 from .evaluation import NO_LOOP
 from .flags import Flag, check_value
@@ -246,7 +246,7 @@ def smallest_card(prepared: Prepared) -> Offer | None:
     rules, unsettled = prepared.rules, prepared.unsettled()
     if rules.hints is None:
         return None
-    cards = [c for c in all_cards(rules.folders("gpus"), rules.units) if c.status == "stable"]
+    cards = [c for c in cards_of(rules) if c.status == "stable"]
     own = prepared.card.fields or next(
         (c.fields for c in cards if c.id == rules.flags.default_card), {}
     )

@@ -13,7 +13,7 @@ from .errors import FitcheckError, InputProblem, Mark, Problem, RuleFileError
 from .flags_reader import read_flags
 from .formula import Formula, spelled
 from .formula_reader import FormulaReader
-from .paths import bundled_root as bundled_root
+from .paths import bundled_root as bundled_root, rule_files
 from .profile import Profile
 from .profile_reader import read_profile
 from .rules import Rules, Status
@@ -72,13 +72,9 @@ def files_of(roots: Roots, folder: str) -> dict[str, tuple[str, str, bool]]:
         if overlay and folder == "formulas":
             places.append(root)  # a flat folder of formula files
         for place in places:
-            if not os.path.isdir(place):
-                continue
-            for name in sorted(os.listdir(place)):
-                path = os.path.join(place, name)
-                if name.endswith((".yaml", ".yml")) and os.path.isfile(path):
-                    said = path if overlay else f"{folder}/{name}"
-                    found[name.rsplit(".", 1)[0]] = (path, said, overlay)
+            for stem, path in rule_files(place):
+                said = path if overlay else f"{folder}/{os.path.basename(path)}"
+                found[stem] = (path, said, overlay)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from .errors import FitcheckError
 
@@ -27,3 +28,12 @@ def data_folder(name: str) -> str:
 def bundled_root() -> str:
     """The folder that holds formulas/, gpus/ and profiles/."""
     return os.path.dirname(data_folder("formulas"))
+
+
+def rule_files(folder: str) -> Iterator[tuple[str, str]]:
+    """(stem, path) of the YAML files in a folder, by name; none where there is no such folder."""
+    if os.path.isdir(folder):
+        for name in sorted(os.listdir(folder)):
+            path = os.path.join(folder, name)
+            if name.endswith((".yaml", ".yml")) and os.path.isfile(path):
+                yield name.rsplit(".", 1)[0], path

@@ -77,7 +77,7 @@ class Rules:
         self.broken = broken
         self._compiled: dict[str, Compiled] = {}
         self.functions: dict[tuple[str, str], Thunk] = {}  # (file, text) to function
-        self.names: Mapping[tuple[str, str], tuple[str, ...]] = {}  # (file, text) to names read
+        self.names: dict[tuple[str, str], tuple[str, ...]] = {}  # (file, text) to names read
         self._sentences: dict[tuple[str, str], Sentence] = {}
 
     @property
@@ -151,11 +151,25 @@ class Rules:
                 if isinstance(part, tuple):
                     hole, form = part
                     function = self.function(formula, hole, ("id",))
-                    parts.append(Hole(function, hole.isidentifier() and unit(hole) == "byte", form))
+                    parts.append(Hole(function, self.in_bytes(formula, hole, unit), form))
                 else:
                     parts.append(part)
             self._sentences[key] = Sentence(parts)
         return self._sentences[key]
+
+    def in_bytes(self, formula: Formula, hole: str, unit: Callable[[str], str]) -> bool:
+        """Whether a hole is a number of bytes: a name by its unit, an expression by its parts'."""
+        if hole.isidentifier():
+            return unit(hole) == "byte"
+        from . import expression as ex
+        from .checks.dimensions import Mismatch, unit_of
+
+        units = self.units
+        try:
+            found = unit_of(ex.parse(hole), lambda name: units.parse(unit(name) or "1"))
+        except (Mismatch, ex.ExpressionError):
+            return False  # `rules lint` says what is wrong with it
+        return found is not None and found.same(units.parse("byte"))
 
     def unit_text(self, formula: Formula) -> Callable[[str], str]:
         """The unit of each name of a formula file, as text."""
@@ -228,12 +242,12 @@ class Rules:
 
     def names_of(self, formula: Formula, case: Case) -> Collection[str]:
         """The names that a case reads."""
-        known = self.names.get((formula.source.path, case.text))
-        if known is None:
+        key = (formula.source.path, case.text)
+        if key not in self.names:
             from . import expression as ex
 
-            known = tuple(ex.names(case.expr))
-        return known
+            self.names[key] = tuple(ex.names(case.expr))
+        return self.names[key]
 
     def compile_formula(self, formula: Formula, algebra: Algebra) -> Compiled:
         """The formula's cases in another algebra."""
@@ -270,7 +284,7 @@ class Rules:
         if formula.band:
             found.add(formula.band[0])
         for name in self.lists_of(formula):
-            found |= {n for n in ex.names(self.lists[name]) if n in self.formulas}
+            found |= {n for n in self.names_of_list(name) if n in self.formulas}
         return found
 
     def lists_of(self, formula: Formula) -> set[str]:
@@ -288,6 +302,12 @@ class Rules:
                     used |= {loop.source for loop in node.loops}
         return {name for name in self.lists if name in used}
 
+    def names_of_list(self, name: str) -> set[str]:
+        """The names that the count of a declared list reads."""
+        from . import expression as ex
+
+        return set(ex.names(self.lists[name]))
+
     def flags_of(self, formula: Formula) -> set[str]:
         """The flags a formula reads directly, through tables and profile keys too."""
         found = set(formula.flags)
@@ -300,7 +320,7 @@ class Rules:
         for table in formula.tables.values():
             found.update(table.axes)
         for name in self.lists_of(formula):
-            found |= ex.names(self.lists[name]) & set(self.flags.flags)
+            found |= self.names_of_list(name) & set(self.flags.flags)
         return found
 
     @cached_property

@@ -11,6 +11,7 @@ from typing import Any
 
 from .evaluation import NO_LOOP, Loop, Thunk
 from .record import record
+from .versions import Version
 
 MIB = 1 << 20
 
@@ -70,8 +71,8 @@ def show(value: Any, in_bytes: bool = False, form: str = "") -> str:
         return ", ".join(str(v) for v in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, str):
-        return value
+    if isinstance(value, (str, Version)):
+        return str(value)
     if form == "percent":
         return f"{float(value) * 100:+.1f}%"
     if in_bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import click
 import pytest
 
 from fitcheck import __version__
-from fitcheck.cli import estimate as estimate_module
+from fitcheck.cli import answer as answer_module
 from fitcheck.cli.main import cli
 from fitcheck.engine.api import estimate, rules_for
 from fitcheck.engine.flags import Flag
@@ -112,7 +113,7 @@ def test_exit_status_is_that_of_the_verdict(flags: list[str], status: int, verdi
         (["--lora-r", "1.5"], "--lora-r has to be a whole number, not '1.5'."),
         (["--batch-size", "nan"], "has to be a whole number"),
         (["--lora-targets", "q,,v"], "'' is no module name"),
-        (["--lora-targets", "query"], "a name there is no module of this model"),
+        (["--lora-targets", "query"], "no module of this model is called query"),
         (["--gpu", "4091"], "Unknown GPU '4091'. Did you mean 4090"),
         (["--gpu", ""], "--gpu needs the name of a card"),
         (["--vram-mib", "0"], "--vram-mib has to be a whole number of MiB"),
@@ -123,7 +124,7 @@ def test_exit_status_is_that_of_the_verdict(flags: list[str], status: int, verdi
         (["--optimizer", "sgd", "--optimizer-dtype", "bf16"], "not modelled"),
         (["--no-lora", "--lora-r", "8"], "--lora-r has no meaning with --no-lora"),
         (["--no-lora", "--lora-targets", "q"], "--lora-targets has no meaning with --no-lora"),
-        (["--rules", "no/such/folder"], "there is no such folder"),
+        (["--rules", "no/such/folder"], "no such folder"),
         (["--source", "disk"], "'disk' is not one of auto, local, catalogue and hub."),
         (["--format", "latex"], "--format is the format of --derive"),
         (["--derive", "activation"], "Did you mean `activations`?"),
@@ -177,7 +178,7 @@ def broken(*_: object, **__: object) -> None:
 
 
 def test_a_bug_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate_module, "prepare", broken)
+    monkeypatch.setattr(answer_module, "prepare", broken)
     monkeypatch.delenv("FITCHECK_DEBUG", raising=False)
     assert "internal error (ZeroDivisionError: a bug)" in refused(LLAMA)
     monkeypatch.setenv("FITCHECK_DEBUG", "1")
@@ -198,7 +199,7 @@ def test_what_the_system_does_is_no_traceback(
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(estimate_module, "prepare", fails)
+    monkeypatch.setattr(answer_module, "prepare", fails)
     outcome = call(LLAMA)
     assert (outcome.status, outcome.err.strip()) == (status, says)
 
@@ -274,7 +275,8 @@ def test_help_has_every_flag_in_its_section() -> None:
         assert text.index(f"  {flag.option}", section) > section
     for option in ("--gpu", "--vram-mib", "--list-gpus", "--json", "--explain", "-V, --version"):
         assert f"\n  {option} " in text
-    assert "Exit status:\n  0  fits\n  1  does not fit or uncertain\n  2  " in text
+    assert "Exit status:\n  0  safe\n  1  does not fit or uncertain\n  2  " in text
+    assert "\n  -h, --help " in text and call("-h") == call("--help") == call(LLAMA, "-h")
 
 
 # flags
@@ -309,8 +311,9 @@ def test_help_has_every_flag_in_its_section() -> None:
 def test_a_flag_does_what_the_keyword_of_the_api_does(
     args: list[str], flags: dict[str, Any]
 ) -> None:
-    outcome = call(LLAMA, *args, "--json")
-    assert outcome.data == estimate(LLAMA, **flags).to_dict()
+    data = call(LLAMA, *args, "--json").data
+    assert all(proposal.pop("command") for proposal in data["proposals"])
+    assert data == estimate(LLAMA, **flags).to_dict()
 
 
 def test_every_declared_flag_is_an_option_of_its_kind() -> None:
@@ -397,8 +400,36 @@ def test_the_golden_json() -> None:
         "effective_batch_size": 4,
         "reasons": ["the estimate is 30,607 MiB, the card gives 23,500 MiB"],
     }
-    assert all(isinstance(hint, str) for hint in data["savings_hints"])
+    assert "adamw -> adam8bit: saves 312 MiB" in data["savings_hints"]
+    assert "--flash-attn OFF: costs 0 MiB (currently ON)" in data["savings_hints"]
+    assert not [hint for hint in data["savings_hints"] if "  " in hint or ".." in hint]
     assert data["warnings"] == [] and data["overlays"] == []
+
+
+def test_proposals_lead_where_they_say() -> None:
+    first, second = call(LLAMA, *GOLDEN, "--json").data["proposals"]
+    assert first == {
+        "goal": "fits",
+        "changes": {"batch_size": 2, "grad_accum": 2},
+        "total_mib": 20039.87,
+        "status": "uncertain",
+        "command": f"fitcheck {LLAMA} --qlora --lora-r 64 --batch-size 2 --grad-accum 2 "
+        "--flash-attn --gpu 4090",
+    }
+    assert (second["goal"], second["status"]) == ("safe", "safe")
+    for proposal in (first, second):
+        again = call(*shlex.split(proposal["command"])[1:], "--json").data
+        assert again["verdict"]["status"] == proposal["status"]
+        assert again["memory_mib"]["total"] == proposal["total_mib"]
+        same = estimate(LLAMA, **{**FLAGS, **proposal["changes"]})
+        assert (same.status, same.exit_code) == (proposal["status"], int(proposal is first))
+
+
+def test_an_uncertain_run_is_told_what_is_safe_and_a_safe_one_nothing() -> None:
+    uncertain = call(LLAMA, "--qlora", "--batch-size", "2", "--json").data
+    assert uncertain["verdict"]["status"] == "uncertain"
+    assert [p["goal"] for p in uncertain["proposals"]] == ["safe"]
+    assert call(LLAMA, "--qlora", "--json").data["proposals"] == []
 
 
 def each(value: Any, key: str = "") -> list[tuple[str, Any]]:
@@ -426,11 +457,31 @@ def test_warnings_are_in_the_json_and_on_standard_error() -> None:
     assert f"warning: {warning}\n" in call(LLAMA, "--quant", "int8").err
 
 
-def test_remarks_go_to_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remarks_are_warnings_on_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
     from fitcheck.engine.report import Report
 
     monkeypatch.setattr(Report, "remarks", property(lambda _: ("\x1b[31msomething\x07 to know",)))
-    assert call(LLAMA, "--qlora", "--json").err == "note: ?[31msomething? to know\n"
+    assert call(LLAMA, "--qlora", "--json").err == "warning: ?[31msomething? to know\n"
+
+
+def test_a_name_of_several_cards_is_noted_on_standard_error() -> None:
+    outcome = call(LLAMA, "--qlora", "--gpu", "RTX 3060", "--json")
+    assert outcome.data["gpu"]["key"] == "3060-8"
+    assert outcome.err == (
+        "note: 'RTX 3060' comes in several sizes; the smallest in the database was taken: NVIDIA "
+        "GeForce RTX 3060 8 GB (--gpu 3060-8); for another write 3060-12\n"
+    )
+    assert call(LLAMA, "--qlora", "--gpu", "RTX 3060 12GB", "--json").err == ""
+
+
+def test_who_waits_for_the_hub_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fitcheck.engine.sources import waiting
+
+    call(LLAMA, "--qlora")
+    out = StringIO()
+    with redirect_stderr(out):
+        waiting.tell("asking")
+    assert out.getvalue() == "note: asking\n"
 
 
 def test_explain_and_verbose_add_keys_to_the_json() -> None:
@@ -490,7 +541,7 @@ def program(*args: str, **settings: Any) -> subprocess.CompletedProcess[str]:
 def test_python_m_fitcheck(config: str) -> None:
     done = program(config, "--qlora", "--gpu", "4090", "--json", stdout=subprocess.PIPE)
     assert done.returncode == 0
-    assert done.stderr.startswith("note: ") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("warning: ") and done.stderr.count("\n") == 1
     assert json.loads(done.stdout)["model"]["hidden_size"] == 2048
 
 

@@ -18,7 +18,7 @@ from fitcheck.engine.codegen import MODULES, digest, write_modules
 from fitcheck.engine.errors import FitcheckError
 from fitcheck.engine.loading import load_rules
 from fitcheck.engine.paths import bundled_root
-from fitcheck.engine.report import Report
+from fitcheck.engine.report import Report, build_report
 from fitcheck.engine.rules import Rules
 from fitcheck.engine.sources.catalogue import Catalogue
 
@@ -73,10 +73,8 @@ RUNS: list[dict[str, Any]] = [
 def outcome(rules: Rules, model: Any, gpu: str, flags: dict[str, Any]) -> Any:
     """The whole JSON, or the sentence of the refusal."""
     try:
-        prepared = api.prepare(
-            rules, model, gpu=gpu, vram_mib=None, source="auto", flags=flags
-        )
-        report: Report = api.build_report(prepared)
+        prepared = api.prepare(rules, model, gpu=gpu, vram_mib=None, source="auto", flags=flags)
+        report: Report = build_report(prepared)
         return json.loads(json.dumps(report.to_dict())), report.explain()
     except FitcheckError as error:
         return type(error).__name__, str(error)
@@ -85,9 +83,7 @@ def outcome(rules: Rules, model: Any, gpu: str, flags: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("gpu", ["4090", "t4", "mi300x"])
 @pytest.mark.parametrize("flags", RUNS, ids=lambda f: "-".join(map(str, f)) or "default")
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m if isinstance(m, str) else "unknown")
-def test_both_give_one_answer(
-    compiled: Rules, model: Any, flags: dict[str, Any], gpu: str
-) -> None:
+def test_both_give_one_answer(compiled: Rules, model: Any, flags: dict[str, Any], gpu: str) -> None:
     assert outcome(compiled, model, gpu, flags) == outcome(load_rules(), model, gpu, flags)
 
 
@@ -105,7 +101,7 @@ def test_derivations_are_the_same(compiled: Rules) -> None:
         prepared = api.prepare(
             rules, "meta-llama/Llama-3.1-8B", gpu="t4", vram_mib=None, source="auto", flags=flags
         )
-        texts.append(api.build_report(prepared).derive())
+        texts.append(build_report(prepared).derive())
     assert texts[0] == texts[1]
 
 
@@ -133,4 +129,4 @@ def test_models(modules: dict[str, ModuleType]) -> None:
 
 
 def test_the_digest_names_the_files_it_was_made_from(modules: dict[str, ModuleType]) -> None:
-    assert modules["_compiled.py"].DIGEST == digest(bundled_root())
+    assert digest(bundled_root()) == modules["_compiled.py"].DIGEST

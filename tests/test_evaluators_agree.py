@@ -24,11 +24,11 @@ from fitcheck.engine.arrays import Coded
 from fitcheck.engine.columns import floats, stacked
 from fitcheck.engine.local_values import evaluate, random_values, trees
 from fitcheck.engine.numpy_algebra import NUMPY
-from fitcheck.engine.symbolic import LOGICAL, Names, assumptions, to_sympy
+from fitcheck.engine.symbolic import TRUTH, WORD, WORDS, Names, assumptions, to_sympy
 from fitcheck.engine.sympy_algebra import word
 
 RULES = rules_for()
-WORDS = ("nf4", "none", "int8", "3b")
+SPELLED = ("nf4", "none", "int8", "3b")
 CONFIGURATIONS = 6
 
 
@@ -189,7 +189,7 @@ def random_names(rng: random.Random, shortest: int) -> dict[str, Any]:
 
     def item() -> dict[str, Any]:
         inner = [{"z": rng.randint(-9, 99)} for _ in range(rng.randint(shortest, 2))]
-        return {"u": rng.randint(1, 64), "v": part(), "name": rng.choice(WORDS), "ys": inner}
+        return {"u": rng.randint(1, 64), "v": part(), "name": rng.choice(SPELLED), "ys": inner}
 
     return {
         "a": rng.randint(1, 100),
@@ -198,8 +198,8 @@ def random_names(rng: random.Random, shortest: int) -> dict[str, Any]:
         "x": part(),
         "p": rng.random() < 0.5,
         "q": rng.random() < 0.5,
-        "w": rng.choice(WORDS),
-        "ws": tuple(rng.sample(WORDS, rng.randint(0, 3))),
+        "w": rng.choice(SPELLED),
+        "ws": tuple(rng.sample(SPELLED, rng.randint(0, 3))),
         "xs": [item() for _ in range(rng.randint(shortest, 3))],
     }
 
@@ -208,7 +208,7 @@ ASSUMED = {
     **{name: {"integer": True, "positive": True} for name in ("a", "b", "u")},
     **{name: {"integer": True} for name in ("n", "z")},
     **{name: {"real": True, "nonnegative": True} for name in ("x", "v")},
-    **dict.fromkeys(("p", "q", "w", "ws", "name"), LOGICAL),
+    **{"p": TRUTH, "q": TRUTH, "w": WORD, "name": WORD, "ws": WORDS},
 }
 
 

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from fitcheck.engine.api import estimate
+from fitcheck.engine.cards import Card
 from fitcheck.engine.explain import explain, largest_component, lowered
-from fitcheck.engine.hints import Hint, opposite, price_hints, propose, smallest_card, spelled
+from fitcheck.engine.hints import (
+    Hint,
+    opposite,
+    price_hints,
+    proposals,
+    propose,
+    smallest_card,
+    spelled,
+)
 from fitcheck.engine.record import replace
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 MIB = 1 << 20
+SHAPE = {
+    "hidden_size": 2048,
+    "intermediate_size": 5632,
+    "num_hidden_layers": 22,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "vocab_size": 32000,
+    "tie_word_embeddings": False,
+}
 GOLDEN = {"qlora": True, "lora_r": 64, "batch_size": 4, "flash_attn": True}
 
 
@@ -30,8 +49,10 @@ def test_the_explanation_of_the_golden_configuration() -> None:
     assert "  --grad-checkpoint OFF ......... costs  +51,072 MiB   (currently ON)" in lines
     assert "  --grad-accum 8 ................ costs        0 MiB   (accumulation is free)" in lines
     assert "DOES NOT FIT: the estimate is 30,607 MiB, the card gives 23,500 MiB." in lines
-    assert "It would fit with --batch-size 2 --grad-accum 2 (20,040 MiB):" in flat
-    assert "As it is, it would fit on NVIDIA" in flat
+    assert "It would fit with --batch-size 2 --grad-accum 2 (20,040 MiB, UNCERTAIN): a" in flat
+    assert "It would be safe with --batch-size 1 --grad-accum 4 (14,756 MiB, FITS)." in flat
+    card = "NVIDIA A100 40 GB (--gpu a100-40, 39,500 MiB usable, FITS)"
+    assert f"As it is, it would fit on {card}." in flat
     assert "(the estimate may be" in text[text.index("Caveats:") :]
     evidence = text[text.index("Evidence:") :]
     assert "  - derived: activations" in evidence and "  - assumed: CUDA overhead" in evidence
@@ -67,10 +88,17 @@ def test_a_part_is_named_only_where_it_is_most_of_it() -> None:
     assert eager.startswith("Largest component: activations") and "Logits and loss:" not in eager
 
 
-def test_a_run_that_fits_has_no_proposal() -> None:
+def test_a_run_that_is_safe_has_no_proposal() -> None:
     text = estimate(LLAMA, qlora=True).explain()
     assert "\nFITS: it leaves" in text
-    assert "would fit" not in text
+    assert "would fit" not in text and "would be safe" not in text
+
+
+def test_an_uncertain_run_is_told_what_is_safe() -> None:
+    text = estimate(LLAMA, qlora=True, batch_size=2).explain()
+    assert "\nUNCERTAIN: " in text and "It would fit with" not in text
+    assert "It would be safe with --batch-size 1 --grad-accum 2 (14,132 MiB, FITS): a" in text
+    assert "As it is, it would fit on NVIDIA" in " ".join(text.split())
 
 
 def test_warnings_are_caveats_with_a_direction() -> None:
@@ -80,7 +108,7 @@ def test_warnings_are_caveats_with_a_direction() -> None:
 
 def test_nothing_fits() -> None:
     text = estimate("meta-llama/Llama-3.1-405B", gpu="t4", lora=False).explain()
-    assert "No change of flags that is known here makes it fit." in text
+    assert "No combination of the changes that are known here makes it fit." in text
     assert "it would fit on" not in text
 
 
@@ -114,21 +142,140 @@ def test_a_price_is_the_difference_of_two_estimates() -> None:
 def test_a_hint_in_words(saved: int, says: str) -> None:
     assert Hint("label", saved, "", {}).text == f"label ......................... {says}"
     assert Hint("label", saved, "why", {}).text.endswith(f"{says}   (why)")
+    assert Hint("label", saved, "why", {}).short == f"label: {' '.join(says.split())} (why)"
 
 
-def test_the_smallest_card_holds_it_and_is_of_the_vendor() -> None:
+@pytest.mark.parametrize("goal", ["fits", "safe"])
+@pytest.mark.parametrize(
+    ("model", "gpu", "flags"),
+    [
+        (LLAMA, "4090", GOLDEN),
+        (LLAMA, "3060-12", {"seq_len": 8192}),
+        (LLAMA, "4090", {"qlora": True, "lora_r": 65536}),
+        (LLAMA, "a100-80", {"lora": False}),
+        (LLAMA, "4090", {"precision": "fp32", "batch_size": 64}),
+        (LLAMA, "t4", {"qlora": True, "precision": "fp16", "batch_size": 8}),
+        ("mistralai/Mistral-7B-v0.3", "4090", {"qlora": True, "seq_len": 131072}),
+    ],
+)
+def test_a_proposal_reaches_its_goal(
+    model: str, gpu: str, flags: dict[str, object], goal: str
+) -> None:
+    report = estimate(model, gpu=gpu, **flags)
+    proposal = propose(report.prepared, goal)
+    assert proposal is not None and proposal.goal == goal
+    after = estimate(model, gpu=gpu, **{**flags, **proposal.changes})
+    assert after["fits"] and (after.safe or goal == "fits")
+    assert (after["total"], after.status, after.title, after.safe) == (
+        proposal.total,
+        proposal.status,
+        proposal.title,
+        proposal.safe,
+    )
+    steps = report["effective_batch_size"], after["effective_batch_size"]
+    assert steps[0] <= steps[1]  # the optimizer step is never made smaller
+
+
+def test_a_length_is_halved_as_often_as_it_takes() -> None:
+    report = estimate("mistralai/Mistral-7B-v0.3", gpu="4090", qlora=True, seq_len=131072)
+    fits, safe = proposals(report.prepared)
+    assert fits.changes == {"flash_attn": True, "seq_len": 16384}
+    assert safe.changes == {"flash_attn": True, "seq_len": 8192}
+
+
+@pytest.mark.parametrize("gpu", ["2060-6", "3050-laptop-4", "t4", "4090", "a100-80"])
+@pytest.mark.parametrize(
+    ("model", "flags"),
+    [
+        ("Qwen/Qwen2.5-7B", {"seq_len": 8192, "batch_size": 16}),
+        ("Qwen/Qwen2.5-32B", {"lora": False}),
+        ("meta-llama/Llama-3.1-70B", {"quant": "int8", "lora_r": 512, "seq_len": 100}),
+        (LLAMA, {"lora": False, "precision": "fp32", "optimizer": "sgd"}),
+    ],
+)
+def test_where_nothing_is_proposed_nothing_fits(
+    model: str, flags: dict[str, object], gpu: str
+) -> None:
+    """The other side of it: the most that all levers can save is not enough either."""
+    most: dict[str, object] = {
+        "lora": True,
+        "quant": "nf4",
+        "double_quant": True,
+        "precision": "bf16",
+        "grad_checkpoint": True,
+        "flash_attn": True,
+        "batch_size": 1,
+        "optimizer": "sgd" if flags.get("optimizer") == "sgd" else "adam8bit",
+        "lora_r": 8,
+        "seq_len": min(128, int(str(flags.get("seq_len", 2048)))),
+    }
+    least = estimate(model, gpu=gpu, **most)
+    proposal = propose(estimate(model, gpu=gpu, **flags).prepared)
+    assert (proposal is not None) is bool(least["fits"])
+
+
+def test_no_flag_settles_what_is_not_settled(tmp_path: Path) -> None:
+    config = {"model_type": "unheard_of", **SHAPE}
+    report = estimate(config, qlora=True, batch_size=64)
+    assert report.unsettled
+    (fits,) = proposals(report.prepared)
+    assert (fits.goal, fits.safe) == ("fits", False)
+    offer = smallest_card(report.prepared)
+    assert offer is not None and not offer.safe
+
+
+def test_a_safe_card_comes_before_a_smaller_one() -> None:
     report = estimate(LLAMA, gpu="4090", **GOLDEN)
-    card = smallest_card(report.prepared)
-    assert card is not None and card.fields["vendor"] == "nvidia"
-    assert estimate(LLAMA, gpu=card.id, **GOLDEN)["fits"]
-    amd = smallest_card(estimate(LLAMA, gpu="mi210", **GOLDEN).prepared)
-    assert amd is not None and amd.fields["vendor"] == "amd"
+    offer = smallest_card(report.prepared)
+    assert offer is not None and offer.card.fields["vendor"] == "nvidia"
+    there = estimate(LLAMA, gpu=offer.card.id, **GOLDEN)
+    assert (there.safe, there.title) == (offer.safe, offer.title) == (True, "FITS")
+    smaller = estimate(LLAMA, gpu="5090", **GOLDEN)  # where it fits, but is uncertain
+    assert smaller["fits"] and not smaller.safe
+
+
+def test_cards_of_the_vendor_and_of_usual_classes() -> None:
+    amd = smallest_card(estimate(LLAMA, gpu="mi210", **{**GOLDEN, "batch_size": 16}).prepared)
+    assert amd is not None and amd.card.fields["vendor"] == "amd"
     custom = smallest_card(estimate(LLAMA, vram_mib=8000, **GOLDEN).prepared)
-    assert custom is not None and custom.fields["vendor"] == "nvidia"
+    assert custom is not None and custom.card.fields["vendor"] == "nvidia"
+    for flags in ({**GOLDEN, "batch_size": n} for n in (1, 2, 3, 5, 8, 12)):
+        for gpu in ("2060-6", "4060-laptop", "a4000"):
+            offer = smallest_card(estimate(LLAMA, gpu=gpu, **flags).prepared)
+            assert offer is not None and offer.safe and not offer.card.fields.get("regional")
+            own = find(gpu).fields["class"]
+            assert offer.card.fields["class"] in {own, "consumer", "datacenter"}
+
+
+@pytest.mark.parametrize(("seq_len", "gpu"), [(128, "b300"), (2048, "mi350x")])
+def test_where_no_card_is_safe_the_smallest_is_named_with_its_verdict(
+    seq_len: int, gpu: str
+) -> None:
+    flags = {"qlora": True, "flash_attn": True, "seq_len": seq_len}
+    offer = smallest_card(estimate("meta-llama/Llama-3.1-405B", gpu="4090", **flags).prepared)
+    assert offer is not None
+    assert (offer.card.id, offer.title, offer.safe) == (gpu, "UNCERTAIN", False)
+
+
+def find(gpu: str) -> Card:
+    return estimate(LLAMA, gpu=gpu).prepared.card
 
 
 def test_no_proposal_for_a_run_that_fits() -> None:
-    assert propose(estimate(LLAMA, qlora=True).prepared) is None
+    prepared = estimate(LLAMA, qlora=True).prepared
+    assert propose(prepared) is propose(prepared, "safe") is None and proposals(prepared) == []
+
+
+def test_a_lever_that_changes_nothing_ends(tmp_path: Path) -> None:
+    hints = (Path(__file__).parents[1] / "formulas/hints.yaml").read_text(encoding="utf-8")
+    (tmp_path / "hints.yaml").write_text(
+        hints[: hints.index("levers:")]
+        + "levers:\n  - {when: seq_len > 1, change: {seq_len: seq_len}, repeat: true, says: no}\n",
+        encoding="utf-8",
+    )
+    report = estimate(LLAMA, rules=str(tmp_path), lora=False)
+    assert propose(report.prepared) is None
+    assert smallest_card(report.prepared) is not None  # no class is usual but that of the card
 
 
 def test_flags_as_they_are_typed() -> None:
@@ -182,5 +329,12 @@ def test_the_notebook_table_is_escaped_and_complete() -> None:
     assert html.texts[0] == "<script>alert(1)</script> & co on NVIDIA GeForce RTX 4090"
     for component in report.components:
         assert component.title in html.texts and str(component.grade) in html.texts
-    for text in ("30,607 MiB", "100.0%", "peak: backward", "DOES NOT FIT", *report.reasons):
+    heads = ("component", "size", "of total", "evidence")
+    for text in (*heads, "30,607 MiB", "100.0%", "peak: backward", "DOES NOT FIT", *report.reasons):
         assert text in html.texts
+
+
+def test_the_notebook_says_which_card_was_taken() -> None:
+    html = Texts()
+    html.feed(estimate(LLAMA, gpu="rtx 3060", **GOLDEN)._repr_html_())
+    assert any(text.startswith("'rtx 3060' comes in several sizes") for text in html.texts)

@@ -7,6 +7,7 @@ the language. The switches that later versions will have are in `tests/sentences
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -125,9 +126,10 @@ def group(count: int, modules: Sequence[tuple[str, int, int]] = (), **fields: An
     }
 
 
-# --- 1. "The transient layer peak under checkpointing is the max over groups of A_layer(group);
-#         retained activations without it are the sum of count x A_layer(group); weights and cache
-#         are sums." --------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------
+# 1. "The transient layer peak under checkpointing is the max over groups of
+#    A_layer(group); retained activations without it are the sum of count x A_layer(group);
+#    weights and cache are sums."
 
 TWO_GROUPS = [group(3), group(1, intermediate_size=1_024, num_kv_heads=4)]
 
@@ -153,9 +155,11 @@ def test_1_weights_and_cache_are_sums(said: Said) -> None:
     assert run.value("cache_bytes") == 3 * (2 * 2 * 16 * 2 * 10) + 2 * 4 * 16 * 2 * 10 == 6_400
 
 
-# --- 2. "LoRA parameters = sum over groups of count x sum over modules whose name is in the targets
-#         of r x (in + out); quantised parameters = the same over modules that the chosen library
-#         version quantises; an empty match is an error with the names that exist." -----------------
+# ------------------------------------------------------------------------------------------------
+# 2. "LoRA parameters = sum over groups of count x sum over modules whose name is in the
+#    targets of r x (in + out); quantised parameters = the same over modules that the
+#    chosen library version quantises; an empty match is an error with the names that
+#    exist."
 
 EXPERTS = [
     group(2, [("q_proj", 64, 64), ("up_proj", 64, 128)]),
@@ -182,13 +186,14 @@ def test_2_the_modules_that_the_chosen_version_quantises(
 def test_2_an_empty_match_is_an_error_with_the_names_that_exist(said: Said) -> None:
     run = by_hand(said("02-modules"), EXPERTS, lora_targets="q_proj,o_proj")
     (refused,) = (c for c in find_caveats(run) if c.level == "refuse")
-    assert refused.says.startswith("--lora-targets q_proj, o_proj: ")
+    assert "o_proj" in refused.says
     assert refused.says.endswith("The modules are q_proj, up_proj, experts_down.")
 
 
-# --- 3. "Tables: bytes per dtype; beta by (optimizer, state dtype); kappa, lambda, c by base storage
-#         and checkpointing; GGUF bits per weight by (type, tensor class). A table names its axes, and
-#         a missing cell is an error, not zero." ----------------------------------------------------
+# ------------------------------------------------------------------------------------------------
+# 3. "Tables: bytes per dtype; beta by (optimizer, state dtype); kappa, lambda, c by base
+#    storage and checkpointing; GGUF bits per weight by (type, tensor class). A table names
+#    its axes, and a missing cell is an error, not zero."
 
 
 @pytest.mark.parametrize(
@@ -209,7 +214,7 @@ def test_3_a_table_by_storage_and_checkpointing(
 def test_3_beta_by_optimizer_and_state_dtype(
     said: Said, optimizer: str, dtype: str, width: int
 ) -> None:
-    settings = {"optimizer": optimizer, "lora_r": 8}
+    settings: Config = {"optimizer": optimizer, "lora_r": 8}
     if dtype != "fp32":
         settings["optimizer_dtype"] = dtype
     run = run_of(said("03-tables"), **settings)
@@ -234,8 +239,10 @@ def test_3_a_missing_cell_is_an_error_and_not_zero(said: Said) -> None:
     assert "the table `bits` has no cell for gguf=q4_0, name=gate_proj" in str(caught.value)
 
 
-# --- 4. "Overhead uses F_layer if A_layer > A_logits else F_logits, with a fall-back where F_layer was
-#         never measured; it applies only under checkpointing; otherwise the default form." --------
+# ------------------------------------------------------------------------------------------------
+# 4. "Overhead uses F_layer if A_layer > A_logits else F_logits, with a fall-back where
+#    F_layer was never measured; it applies only under checkpointing; otherwise the default
+#    form."
 
 
 @pytest.mark.parametrize(("config", "case"), [(LARGE, "logits-win"), (SMALL, "layer-wins")])
@@ -268,9 +275,10 @@ def test_4_without_checkpointing_the_default_form(said: Said) -> None:
     assert run.chosen["overhead", 0].id == "share"
 
 
-# --- 5. "Key (card or class, kernel, storage, optimizer form, library versions) with wildcards: the
-#         most specific file wins, ties are an error, the chosen one and the ones passed over are
-#         shown." ----------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------
+# 5. "Key (card or class, kernel, storage, optimizer form, library versions) with
+#    wildcards: the most specific file wins, ties are an error, the chosen one and the ones
+#    passed over are shown."
 
 ONE_CARD = {"gpu": "h100", "quant": "nf4", "optimizer": "adam8bit"}
 
@@ -329,8 +337,9 @@ def test_5_a_tie_is_an_error(said: Said, flags_folder: Path, tmp_path: Path) -> 
     assert "`quick`" in problem.message
 
 
-# --- 6. "The reserve holds only for an exact scope (fp16, nf4, no double quant, AdamW fp32, r = 16,
-#         exactly q/k/v/o, checkpointing, 1,024 tokens); outside it another rule decides." ----------
+# ------------------------------------------------------------------------------------------------
+# 6. "The reserve holds only for an exact scope (fp16, nf4, no double quant, AdamW fp32, r
+#    = 16, exactly q/k/v/o, checkpointing, 1,024 tokens); outside it another rule decides."
 
 SCOPE: Config = {
     "gpu": "t4",
@@ -379,9 +388,10 @@ def test_6_outside_the_exact_scope_another_rule_decides(said: Said, change: Conf
     assert report["recommendation_basis"] == "point_estimate_margin"
 
 
-# --- 7. "A component is live in some phases of load / forward / backward / step (prefill / decode);
-#         the total is the largest phase plus what lies outside the phases; the optimizer's transient
-#         lives only in `step`." --------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------
+# 7. "A component is live in some phases of load / forward / backward / step (prefill /
+#    decode); the total is the largest phase plus what lies outside the phases; the
+#    optimizer's transient lives only in `step`."
 
 
 def test_7_the_transient_lives_only_in_the_step(said: Said) -> None:
@@ -390,33 +400,42 @@ def test_7_the_transient_lives_only_in_the_step(said: Said) -> None:
     copy = 4 * report["trainable_parameters"]
     assert report["step_transient"] == copy
     grown = {p: report.phases[p] - without.phases[p] for p in report.phases}
-    assert grown == {"load": 0, "forward": 0, "backward": 0, "step": copy}
+    always = 7 * MIB
+    assert {p: n - always for p, n in grown.items()} == {
+        "load": 0,
+        "forward": 0,
+        "backward": 0,
+        "step": copy,
+    }
 
 
 def test_7_the_total_is_the_largest_phase_and_what_lies_outside(said: Said) -> None:
     report = report_of(said("07-phases"), LARGE, lora=False, batch_size=1, seq_len=8)
-    in_step = ("weights", "gradients", "optimizer", "step_transient", "lora")
-    assert report["total"] == sum(report[c] for c in in_step) + report["overhead"]
+    in_step = ("weights", "gradients", "optimizer", "step_transient", "lora", "overhead")
+    assert report["total"] == sum(report[c] for c in in_step) + report["lasting"]
     assert report["total"] == report.phases["step"] == max(report.phases.values())
+    assert report.phases["load"] == report["weights"] + report["lora"] + 7 * MIB
     busy = report_of(said("07-phases"), LARGE, lora=False, batch_size=64)
     assert busy["total"] == busy.phases["backward"] > busy.phases["step"]
 
 
 def test_7_phases_of_serving(said: Said) -> None:
     phases = report_of(said("07-serving-phases")).phases
-    assert phases["prefill"] == phases["decode"] + 3 * GIB
-    always = report_of(said("07-serving-phases"))["overhead"]
-    assert phases["decode"] == GIB + always
+    assert list(phases)[-2:] == ["prefill", "decode"]
+    assert (phases["prefill"], phases["decode"]) == (4 * GIB, GIB)
 
 
-# --- 8. "MoE if i >= first_k_dense_replace and i % moe_layer_freq == 0; full attention every sixth
-#         layer; a pattern string M-M*E; 1-based index lists; a list of per-layer dims; counts by kind;
-#         a pattern longer than the layers." --------------------------------------------------------
+# ------------------------------------------------------------------------------------------------
+# 8. "MoE if i >= first_k_dense_replace and i % moe_layer_freq == 0; full attention every
+#    sixth layer; a pattern string M-M*E; 1-based index lists; a list of per-layer dims;
+#    counts by kind; a pattern longer than the layers."
 
 
-def kinds(said: Said, field: str, config: Config, name: str = "08-layer-patterns") -> Config:
+def kinds(
+    said: Said, field: str, config: Config, name: str = "08-layer-patterns"
+) -> dict[Any, int]:
     """Layers by the value of a field."""
-    found: Config = {}
+    found: dict[Any, int] = {}
     for item in model_of(said(name), config).lists["layer_groups"]:
         found[item[field]] = found.get(item[field], 0) + item["count"]
     return found
@@ -483,6 +502,7 @@ def test_8_a_list_of_per_layer_dims(said: Said) -> None:
     assert kinds(said, "intermediate_size", widths) == {16: 2, 32: 1, 64: 1}
     groups = model_of(said("08-layer-patterns"), widths).lists["layer_groups"]
     assert sum(g["count"] * m["d_in"] * m["d_out"] for g in groups for m in g["modules"]) == 1_024
+    wrong: Any
     for wrong in ([16, 32], [16, 32, 16, 64, 8]):
         with pytest.raises(InputProblem, match="'ffn_widths' needs 4 entries"):
             model_of(said("08-layer-patterns"), {**config, "ffn_widths": wrong})
@@ -491,9 +511,10 @@ def test_8_a_list_of_per_layer_dims(said: Said) -> None:
             model_of(said("08-layer-patterns"), {**config, "ffn_widths": wrong})
 
 
-# --- 9. "`q_lora_rank: null` differs from absent; head_dim falls back to hidden / heads only when
-#         absent, and only then must it divide; tie flag by model type; d_ff rounded up to a
-#         multiple." --------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------
+# 9. "`q_lora_rank: null` differs from absent; head_dim falls back to hidden / heads only
+#    when absent, and only then must it divide; tie flag by model type; d_ff rounded up to
+#    a multiple."
 
 NULLS: Config = {"model_type": "absent_null", "hidden_size": 100, "num_attention_heads": 4}
 
@@ -539,8 +560,9 @@ def test_9_the_mlp_width_is_rounded_up_to_a_multiple(
     assert fields_9(said, multiple_of=multiple, intermediate_size=7)["intermediate_size"] == 7
 
 
-# --- 10. "ceil(C / block) blocks; padded to 256; block scales ceil(n / 64); shards ceil(n / ranks)
-#          per tensor; allocator granularity." -----------------------------------------------------
+# ------------------------------------------------------------------------------------------------
+# 10. "ceil(C / block) blocks; padded to 256; block scales ceil(n / 64); shards ceil(n /
+#     ranks) per tensor; allocator granularity."
 
 
 @pytest.mark.parametrize(
@@ -564,8 +586,10 @@ def test_10_shards_scales_and_the_allocator_round_up_one_after_the_other(
     assert run.value("rounded_bytes") == expected
 
 
-# --- 11. "min(T, W - 1); min(W - 1 + batched_tokens, max_len) plus one block; fixed state per sequence;
-#          owners only; replicated over tensor-parallel ranks, divided over context-parallel ones." ---
+# ------------------------------------------------------------------------------------------------
+# 11. "min(T, W - 1); min(W - 1 + batched_tokens, max_len) plus one block; fixed state per
+#     sequence; owners only; replicated over tensor-parallel ranks, divided over context-
+#     parallel ones." ---
 
 BOUNDED: Config = {
     "model_type": "bounded",
@@ -587,7 +611,8 @@ def cache_11(
     """The cache by hand, with two layers that keep a state."""
     token = 2 * max(1, -(-4 // tp)) * 16 * 2
     rows = -(-min(127 + batched, tokens) // 16) + 1
-    return full * token * 16 * -(--(-tokens // cp) // 16) + window * token * 16 * rows + 2 * 4_000
+    blocks = math.ceil(math.ceil(tokens / cp) / 16)
+    return full * token * 16 * blocks + window * token * 16 * rows + 2 * 4_000
 
 
 @pytest.mark.parametrize(
@@ -602,14 +627,14 @@ def cache_11(
     ],
 )
 def test_11_bounded_caches(said: Said, tokens: int, batched: int, tp: int, cp: int) -> None:
-    flags = {"context": tokens, "batched_tokens": batched}
+    flags: Config = {"context": tokens, "batched_tokens": batched}
     flags |= {"tensor_parallel": tp, "context_parallel": cp}
     run = run_of(said("11-bounded-caches"), BOUNDED, **flags)
     assert run.value("cache_bytes") == cache_11(tokens, batched, tp, cp)
 
 
 def test_11_only_layers_that_own_a_cache_count(said: Said) -> None:
-    run = run_of(said("11-bounded-caches"), {**BOUNDED, "num_kv_shared_layers": 3}, context=4_096)
+    run = run_of(said("11-bounded-caches"), {**BOUNDED, "layers_without_cache": 3}, context=4_096)
     # The last three layers (window, full, state) read the caches of earlier ones.
     assert run.value("cache_bytes") == cache_11(4_096, 2_048, full=3, window=1) - 4_000
 
@@ -622,8 +647,9 @@ def test_11_a_state_does_not_grow_with_the_request(said: Said) -> None:
         assert run.value_at("layer_cache", state) == 4_000
 
 
-# --- 12. "All groups padded to whole groups of equal size sharing the largest page: a max over groups
-#          of a ceil of a product, then a floor division of the pool." -------------------------------
+# ------------------------------------------------------------------------------------------------
+# 12. "All groups padded to whole groups of equal size sharing the largest page: a max over
+#     groups of a ceil of a product, then a floor division of the pool."
 
 
 def test_12_a_hybrid_manager(said: Said) -> None:
@@ -638,9 +664,10 @@ def test_12_a_hybrid_manager(said: Said) -> None:
     assert run.value("largest_demand") == math.ceil(3 * 1_000 * 43 / (16 * 8)) == 1_008
 
 
-# --- 13. "ZeRO stages divide different components; gathered windows hold the two largest groups; in
-#          pipelines a stage holds a slice of the layers and p - s micro-batches in flight; the answer
-#          is the max over stages, and the worst rank is named." -------------------------------------
+# ------------------------------------------------------------------------------------------------
+# 13. "ZeRO stages divide different components; gathered windows hold the two largest
+#     groups; in pipelines a stage holds a slice of the layers and p - s micro-batches in
+#     flight; the answer is the max over stages, and the worst rank is named."
 
 TWO_WIDTHS: Config = {
     "model_type": "two_widths",
@@ -704,8 +731,9 @@ def test_13_the_worst_stage_is_named(said: Said) -> None:
     assert sentence(run, rules.formula("worst_stage"), case.says).endswith("stage 1")
 
 
-# --- 14. "`transformers >= 5`, `bitsandbytes < 0.50`, `vllm 0.9..0.12` as conditions; an unknown version
-#          refuses or widens the band." --------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------
+# 14. "`transformers >= 5`, `bitsandbytes < 0.50`, `vllm 0.9..0.12` as conditions; an
+#     unknown version refuses or widens the band."
 
 
 @pytest.mark.parametrize(
@@ -757,14 +785,15 @@ def test_14_what_is_no_version(said: Said) -> None:
             run_of(said("14-versions"), transformers=wrong)
 
 
-# --- 15. "A constant with low, value and high; a limit that bounds the error in one direction; the report
-#          carries low, expected, high and the grade of the weakest part that matters." ---------------
+# ------------------------------------------------------------------------------------------------
+# 15. "A constant with low, value and high; a limit that bounds the error in one direction;
+#     the report carries low, expected, high and the grade of the weakest part that
+#     matters."
 
 
 def test_15_a_band_is_carried_to_the_total(said: Said) -> None:
     plain, banded = report_of(said("01-per-group")), report_of(said("15-bands"))
-    assert plain["total_low"] == plain["total"] == plain["total_high"]
-    grown = [banded[n] - plain["total"] for n in ("total_low", "total", "total_high")]
+    grown = [banded[n] - plain[n] for n in ("total_low", "total", "total_high")]
     assert grown == [100 * MIB, 150 * MIB, math.ceil(Fraction("250.3") * MIB)]
 
 
@@ -785,15 +814,16 @@ def test_15_a_limit_bounds_the_error_in_one_direction(said: Said) -> None:
 def test_15_the_grade_is_that_of_the_weakest_part(said: Said) -> None:
     flags: Config = {**SCOPE, "batch_size": 1}
     plain, banded = (report_of(said(n), LARGE, **flags) for n in ("01-per-group", "15-bands"))
-    assert plain.grade("total").grade == "measured"
+    assert plain.grade("lora").grade == banded.grade("lora").grade == "measured"
     assert banded.grade("context_memory").grade == "assumed"
+    assert plain.grade("total").grade == "derived"
     assert banded.grade("total").grade == "assumed"
-    assert banded.grade("weights").grade == "measured"
 
 
-# --- 16. "`A quantised base under full fine-tuning is not modelled`; `nf4 layers above 163.8 MiB with
-#          recycled buffers on this version`: conditions over derived quantities, with the message beside
-#          them and the direction of the error." -----------------------------------------------------
+# ------------------------------------------------------------------------------------------------
+# 16. "`A quantised base under full fine-tuning is not modelled`; `nf4 layers above 163.8
+#     MiB with recycled buffers on this version`: conditions over derived quantities, with
+#     the message beside them and the direction of the error."
 
 
 def test_16_refused_before_anything_is_computed(said: Said) -> None:
@@ -833,9 +863,10 @@ def test_16_a_warning_over_a_derived_quantity(
         assert "above the 164 MiB up to which bitsandbytes 0.48.2 recycles" in found[0].says
 
 
-# --- 17. "The largest integer b, s, r, concurrency or context that fits; the total is affine in b
-#          (provable), piecewise quadratic in s, monotone in all: exact search with a certificate (fits
-#          at n, does not at n + 1)." ----------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------
+# 17. "The largest integer b, s, r, concurrency or context that fits; the total is affine in
+#     b (provable), piecewise quadratic in s, monotone in all: exact search with a
+#     certificate (fits at n, does not at n + 1)."
 
 SEARCHES = [
     ("max_batch_size", "batch_size", "total"),
@@ -859,8 +890,8 @@ def fits(rules: Rules, config: Config, flags: Config, needed: str) -> bool:
     [
         {"gpu": "h100"},
         {"gpu": "4090", "quant": "nf4", "grad_checkpoint": True},
-        {"gpu": "t4", "quant": "nf4", "grad_checkpoint": True, "precision": "fp16"},
-        {"gpu": "b200", "flash_attn": True, "lora_targets": "full"},
+        {"gpu": "t4", "quant": "nf4", "grad_checkpoint": True, "precision": "fp16", "seq_len": 256},
+        {"gpu": "b200", "flash_attn": True, "lora_targets": "full", "concurrency": 9},
         {"vram_mib": 40_000, "optimizer": "sgd-momentum", "context": 33, "seq_len": 77},
     ],
     ids=str,
@@ -879,7 +910,7 @@ def test_17_the_certificate_holds(
 
 
 @pytest.mark.parametrize(("search", "flag", "needed"), SEARCHES)
-@pytest.mark.parametrize("vram", [530, 540, 600])
+@pytest.mark.parametrize("vram", [544, 550, 580])
 def test_17_as_found_by_trying_every_value(
     said: Said, search: str, flag: str, needed: str, vram: int
 ) -> None:
@@ -887,12 +918,12 @@ def test_17_as_found_by_trying_every_value(
     config = {**SMALL, "vocab_size": 32_000}
     flags: Config = {"vram_mib": vram, "seq_len": 16, "context": 50_000}
     if needed == "serving_bytes":
-        flags["concurrency"] = 1_000
+        flags["concurrency"] = 30_000
     run = run_of(rules, config, **flags)
     largest, step = run.value(search), 1
-    while step <= 64 and fits(rules, config, {**flags, flag: step}, needed):
+    while step <= 100 and fits(rules, config, {**flags, flag: step}, needed):
         step += 1
-    assert min(largest, 64) == step - 1
+    assert min(largest, 100) == step - 1
 
 
 def test_17_nothing_fits_and_everything_fits(said: Said) -> None:
@@ -911,7 +942,7 @@ def totals(said: Said, flag: str, values: Sequence[int], flags: Config) -> list[
 
 
 def differences(values: Sequence[int]) -> list[int]:
-    return [b - a for a, b in zip(values, values[1:], strict=False)]
+    return [b - a for a, b in itertools.pairwise(values)]
 
 
 ROUNDING = 8  # bytes: six components, each rounded to a whole byte
@@ -939,8 +970,9 @@ def test_17_the_total_is_monotone(said: Said, flag: str, flags: Config) -> None:
     assert min(differences(values)) > 0
 
 
-# --- 18. "A hint is the difference of two full evaluations; an advisor is a million of them over axes; a
-#          plan is a search over layouts." -----------------------------------------------------------
+# ------------------------------------------------------------------------------------------------
+# 18. "A hint is the difference of two full evaluations; an advisor is a million of them
+#     over axes; a plan is a search over layouts."
 
 
 @pytest.mark.parametrize(
@@ -957,17 +989,19 @@ def test_18_a_hint_is_the_difference_of_two_full_evaluations(
     hints = price_hints(start)
     assert hints
     for hint in hints:
-        after = prepared(rules, LARGE, **{**flags, **hint.change})
-        difference = build_report(start)["total"] - build_report(after)["total"]
+        known = rules.flags.flags
+        change = {n: rules.flags.check(known[n], value) for n, value in hint.change.items()}
+        after = build_report(start.changed(**change))
+        difference = build_report(start)["total"] - after["total"]
         assert hint.saved == difference, hint.label
 
 
 def test_18_the_changes_that_a_file_of_hints_states(said: Said) -> None:
     hints = price_hints(prepared(said("18-one-flag"), LARGE, batch_size=6))
-    assert {h.label: dict(h.change) for h in hints} == {
+    assert {h.label: {n: str(v) for n, v in h.change.items()} for h in hints} == {
         "adamw -> adam8bit": {"optimizer": "adam8bit"},
         "transformers 5.10": {"transformers": "5.10"},
-        "half the batch": {"batch_size": 3, "grad_accum": 2},
+        "half the batch": {"batch_size": "3", "grad_accum": "2"},
     }
     assert {h.label: h.saved for h in hints}["transformers 5.10"] == 200 * MIB
     hints = price_hints(prepared(said("18-one-flag"), LARGE, transformers="5.9"))

@@ -174,7 +174,7 @@ def test_json_from_a_local_config_loads_nothing_heavy(tmp_path: Path) -> None:
     )
     program = (
         "import sys\n"
-        "from fitcheck.cli.main import main\n"
+        "from fitcheck.cli.start import main\n"
         f"sys.argv = ['fitcheck', {str(config)!r}, '--qlora', '--gpu', '4090', '--json']\n"
         "try:\n"
         "    main()\n"
@@ -185,7 +185,7 @@ def test_json_from_a_local_config_loads_nothing_heavy(tmp_path: Path) -> None:
     assert done.returncode in (0, 1), done.stderr
     assert "memory_mib" in json.loads(done.stdout)
     loaded = done.stderr.rpartition("loaded ")[2].split()
-    assert "fitcheck.cli.main" in loaded
+    assert "fitcheck.cli.answer" in loaded
     assert not HEAVY.intersection(loaded)
 
 

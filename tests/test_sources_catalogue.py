@@ -62,7 +62,6 @@ def no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "meta-llama--llama-3.1-8b",
         "Llama-3.1-8B",
         "llama 3.1 8b",
-        "meta-llama/Meta-Llama-3.1-8B",
         "  llama-3.1-8b ",
     ],
 )
@@ -76,9 +75,36 @@ def test_names_of_one_model(catalogue: Catalogue, typed: str, source: str) -> No
     assert model.source_kind == "catalogue"
 
 
-@pytest.mark.parametrize("typed", ["gpt2", "GPT2", "openai-community/gpt2", "gpt-2 small"])
+@pytest.mark.parametrize("typed", ["gpt2", "GPT2", "openai-community/gpt2"])
 def test_a_model_without_an_organisation(catalogue: Catalogue, typed: str) -> None:
     assert load_model(typed, catalogue=catalogue).name == "gpt2"
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "hub_id"),
+    [
+        ("meta-llama/Meta-Llama-3.1-8B", "Meta-Llama-3.1-8B", "meta-llama/Llama-3.1-8B"),
+        ("META-LLAMA/meta-llama-3.1-8b", "Meta-Llama-3.1-8B", "meta-llama/Llama-3.1-8B"),
+        ("gpt-2 small", "GPT 2 small", "gpt2"),
+    ],
+)
+def test_another_name_is_kept_and_the_source_says_whose_dimensions_it_has(
+    catalogue: Catalogue, typed: str, name: str, hub_id: str
+) -> None:
+    model = load_model(typed, catalogue=catalogue)
+    assert model.name == name
+    assert model.source.startswith(f"bundled catalogue, with the dimensions of {hub_id} (profiles/")
+
+
+def test_every_bundled_name_is_answered_under_itself() -> None:
+    catalogue = Catalogue.bundled()
+    for entry in catalogue.entries():
+        for typed in (entry.hub_id, *entry.aliases):
+            last = typed.split("/")[-1]
+            model = entry.raw_model(typed.lower())
+            assert model.name.lower() == last.lower()
+            same = last.lower() == entry.hub_id.split("/")[-1].lower()
+            assert ("with the dimensions of" in model.source) is not same
 
 
 def test_the_check_sees_the_config(catalogue: Catalogue) -> None:

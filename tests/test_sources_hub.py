@@ -9,10 +9,12 @@ from __future__ import annotations
 import http.server
 import importlib
 import json
+import logging
 import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -21,7 +23,7 @@ from typing import Any
 import huggingface_hub
 import pytest
 from huggingface_hub import constants, errors
-from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]
+from huggingface_hub.utils import hf_raise_for_status, logging as library_log  # type: ignore[attr-defined]
 from huggingface_hub.utils.tqdm import (
     are_progress_bars_disabled,
     disable_progress_bars,
@@ -29,7 +31,7 @@ from huggingface_hub.utils.tqdm import (
 )
 
 from fitcheck.engine.errors import InputProblem, Refusal
-from fitcheck.engine.sources import Catalogue, RawModel, hub, load_model
+from fitcheck.engine.sources import Catalogue, RawModel, hub, load_model, waiting
 
 ID = "org/Name-1B"
 CONFIG = {"model_type": "llama", "hidden_size": 64}
@@ -51,6 +53,10 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for place in (constants, sys.modules["huggingface_hub.utils.tqdm"]):
         monkeypatch.setattr(place, "HF_HUB_DISABLE_PROGRESS_BARS", None)
     monkeypatch.setattr(huggingface_hub, "get_token", lambda: None)
+    monkeypatch.setattr(hub, "_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(waiting, "tell", waiting.nobody)
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: None)
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", lambda *_, **__: None)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda **_: pytest.fail("download"))
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: pytest.fail("info"))
 
@@ -384,6 +390,132 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch, catalogue: Catalog
     assert text.endswith("); a path or a name of the bundled catalogue does not.")
 
 
+def answers(monkeypatch: pytest.MonkeyPatch, *outcomes: Exception | None) -> list[float]:
+    """What the Hub says to one question after the other; returns the timeouts asked with."""
+    left, timeouts = list(outcomes), []
+
+    def ask(url: str, *, timeout: float) -> None:
+        assert url == f"https://huggingface.co/{ID}/resolve/main/config.json"
+        timeouts.append(timeout)
+        outcome = left.pop(0)
+        if outcome is not None:
+            raise outcome
+
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", ask)
+    return timeouts
+
+
+@pytest.mark.parametrize("failure", [answer(500), answer(503), HTTP.ReadTimeout("slow")])
+def test_a_failure_that_passes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, catalogue: Catalogue, failure: Exception
+) -> None:
+    serve(monkeypatch, tmp_path, None)
+    timeouts = answers(monkeypatch, failure, failure, None)
+    assert load_model(ID, catalogue=catalogue).config == CONFIG
+    assert len(timeouts) == 3 and set(timeouts) == {8.0}
+
+
+@pytest.mark.parametrize(
+    ("failure", "attempts", "says"),
+    [
+        (answer(500), 3, "Could not read config.json for 'org/Name-1B':"),
+        (answer(404, X_Error_Code="RepoNotFound"), 1, "Repository Not Found"),
+        (answer(429), 1, "429"),
+        (answer(401, X_Error_Code="GatedRepo"), 1, "is gated"),
+        (HTTP.ReadTimeout("slow"), 3, "Could not reach the Hugging Face Hub for 'org/Name-1B' ("),
+    ],
+)
+def test_a_failure_that_stays(
+    monkeypatch: pytest.MonkeyPatch,
+    catalogue: Catalogue,
+    failure: Exception,
+    attempts: int,
+    says: str,
+) -> None:
+    timeouts = answers(monkeypatch, *[failure] * 4)
+    assert says in message(catalogue)
+    assert len(timeouts) == attempts
+
+
+def test_an_attempt_that_took_long_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, catalogue: Catalogue
+) -> None:
+    timeouts = answers(monkeypatch, *[HTTP.ReadTimeout("slow")] * 4)
+    monkeypatch.setattr(hub, "_PAUSES", (9.0, 9.0))
+    assert "Could not reach" in message(catalogue)
+    assert len(timeouts) == 1
+
+
+def test_a_cached_file_is_the_librarys_to_find(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, catalogue: Catalogue
+) -> None:
+    serve(monkeypatch, tmp_path, None)
+    asked = answers(monkeypatch)
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: "a/path")
+    assert load_model(ID, catalogue=catalogue).config == CONFIG
+    assert asked == []
+
+
+def test_nobody_waits_longer_than_said(
+    monkeypatch: pytest.MonkeyPatch, catalogue: Catalogue
+) -> None:
+    ended, told = threading.Event(), []
+    monkeypatch.setattr(waiting, "NOTICE_AFTER", 0.01)
+    monkeypatch.setattr(waiting, "tell", told.append)
+    monkeypatch.setattr(hub, "_patience", lambda: 0.05)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda **_: ended.wait(20))
+    assert message(catalogue) == (
+        "Could not reach the Hugging Face Hub for 'org/Name-1B' (no answer within 0.05 s). Check "
+        "the connection and try again, or set `HF_HUB_OFFLINE=1` to estimate from a config.json "
+        "already in the local cache. " + NEAREST
+    )
+    assert told == ["asking the Hugging Face Hub for 'org/Name-1B', for up to 0.05 s"]
+    ended.set()
+
+
+def test_patience_is_ten_seconds_or_what_the_library_was_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for told, waited in ((10, 10.0), (3, 10.0), (60, 60.0)):
+        monkeypatch.setattr(constants, "HF_HUB_ETAG_TIMEOUT", told)
+        assert hub._patience() == waited
+
+
+def test_the_library_is_silent_unless_more_was_wanted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, catalogue: Catalogue
+) -> None:
+    path = tmp_path / "downloaded.json"
+    path.write_text(json.dumps(CONFIG), encoding="utf-8")
+    seen: list[int] = []
+
+    def download(**_: object) -> str:
+        seen.append(library_log.get_verbosity())
+        return str(path)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: None)
+    before = library_log.get_verbosity()
+    try:
+        for level in (logging.WARNING, logging.ERROR, logging.INFO, logging.DEBUG):
+            library_log.set_verbosity(level)
+            load_model(ID, catalogue=catalogue)
+            assert library_log.get_verbosity() == level
+    finally:
+        library_log.set_verbosity(before)
+    assert seen == [logging.CRITICAL, logging.CRITICAL, logging.INFO, logging.DEBUG]
+
+
+def test_a_name_of_the_catalogue_that_only_the_hub_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, catalogue: Catalogue
+) -> None:
+    fail_with(monkeypatch, HTTP.ReadTimeout("slow"))
+    with pytest.raises(InputProblem) as caught:
+        load_model("ORG/name-2b", source="hub", catalogue=catalogue)
+    assert str(caught.value).endswith(
+        "The bundled catalogue has this model and needs no network: drop --source hub."
+    )
+
+
 @pytest.mark.parametrize("error", [TypeError("bug"), KeyboardInterrupt()])
 def test_other_errors_surface_as_themselves(
     monkeypatch: pytest.MonkeyPatch, catalogue: Catalogue, error: BaseException
@@ -489,6 +621,8 @@ class _Hub(http.server.BaseHTTPRequestHandler):
             body, status = json.dumps(CONFIG).encode(), 200
         elif "/org/gated/" in self.path:
             status, headers = 401, {"X-Error-Code": "GatedRepo"}
+        elif "/org/broken/" in self.path:
+            status, headers = 500, {}
         elif "/org/adapter/" in self.path:
             headers = {"X-Error-Code": "EntryNotFound"}
         self.send_response(status)
@@ -535,7 +669,7 @@ def test_with_the_real_library(endpoint: str, tmp_path: Path, catalogue: Catalog
             command, env=environment | extra, capture_output=True, text=True, timeout=120
         )
         assert result.returncode == 0, result.stderr
-        assert "config.json:" not in result.stderr  # no progress bar
+        assert result.stderr == ""  # no progress bar, no word about each attempt
         return result.stdout.splitlines()
 
     found, gated, adapter, unknown = run("org/open", "org/gated", "org/adapter", "org/none")
@@ -545,6 +679,13 @@ def test_with_the_real_library(endpoint: str, tmp_path: Path, catalogue: Catalog
     assert "The repository holds no config.json" in adapter
     assert unknown.startswith("Could not read config.json for 'org/none': ")
     assert "Repository Not Found" in unknown
+
+    start = time.monotonic()
+    (broken,) = run("org/broken")
+    assert broken.startswith("Could not read config.json for 'org/broken': ") and "500" in broken
+    (unreachable,) = run("org/none", HF_ENDPOINT="http://127.0.0.1:9")
+    assert unreachable.startswith("Could not reach the Hugging Face Hub for 'org/none' (Connect")
+    assert time.monotonic() - start < 20  # both; the library's own attempts take 23 s each
 
     cached, missing = run("org/open", "org/gated", HF_HUB_OFFLINE="1")
     assert cached == f"None {CONFIG} Hugging Face Hub (org/open) from the local cache, offline"

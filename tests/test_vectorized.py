@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from fitcheck.engine.api import prepare, rules_for
 from fitcheck.engine.errors import FitcheckError, InputProblem
 from fitcheck.engine.loading import load_rules
+from fitcheck.engine.record import replace
 from fitcheck.engine.report import Prepared
 from fitcheck.engine.rules import Rules
 from fitcheck.engine.vectorized import VectorRun, evaluate, stack
@@ -136,7 +136,7 @@ def test_models_and_cards_side_by_side() -> None:
 
 
 def test_a_layer_group_with_a_count_of_zero_is_left_out() -> None:
-    facts = prepared(LARGE).run_with(()).facts
+    facts = prepared(LARGE).changed(grad_checkpoint=True).run_with(()).facts
     large, small = facts.lists["layer_groups"][0], prepared().model.lists["layer_groups"][0]
     counted = {**large, "count": np.array([40, 0])}
     mixed = replace(facts, lists={**facts.lists, "layer_groups": [counted, small]})
@@ -193,16 +193,26 @@ def test_a_default_is_no_choice() -> None:
     assert evaluate(RULES, prepared(), rank, "lora_parameters").tolist()[1] == 0
 
 
-def test_a_refused_configuration_says_what_the_exact_evaluator_says() -> None:
-    facts = prepared().run_with(()).facts
+def test_a_refused_configuration_says_what_the_exact_evaluator_says(tmp_path: Path) -> None:
+    text = """\
+id: share_left
+title: Headroom over usable memory
+unit: "1"
+counts: A test.
+reads: [headroom, usable]
+cases: [{id: only, expr: headroom / usable}]
+"""
+    (tmp_path / "share_left.yaml").write_text(text, encoding="utf-8")
+    rules = load_rules([str(tmp_path)])
+    facts = prepared(rules=rules).run_with(()).facts
     tiny = {**facts.records["card"], "listed": False, "total": np.array([2**34, 2**20])}
     cards = replace(facts, records={**facts.records, "card": tiny})
-    run = VectorRun.over(RULES, cards, {})
+    run = VectorRun.over(rules, cards, {})
     assert run.array("usable")[1] == 0
     with pytest.raises(FitcheckError) as exact:
-        run.configuration(1).value("headroom_pct")
+        run.configuration(1).value("share_left")
     with pytest.raises(FitcheckError) as together:
-        run.array("headroom_pct")
+        run.array("share_left")
     assert str(together.value) == str(exact.value) and "division by zero" in str(exact.value)
 
 
@@ -257,6 +267,29 @@ def test_declared_lists_and_cells_that_only_some_need(tmp_path: Path) -> None:
     for index in range(4):
         one = {name: values[index] for name, values in flags.items()}
         assert got[index] == start.changed(**one).run_with(()).value("largest_stage")
+
+
+@pytest.mark.parametrize(("wrong", "says"), [("int8", "No case"), ("nf4", "hold at once")])
+def test_one_case_has_to_hold(tmp_path: Path, wrong: str, says: str) -> None:
+    text = """\
+id: fitting
+title: Neither none nor two
+unit: truth
+counts: A test.
+flags: [quant]
+cases:
+  - {id: one, when: quant != "int8", expr: "true"}
+  - {id: two, when: quant == "nf4", expr: "false"}
+"""
+    (tmp_path / "fitting.yaml").write_text(text, encoding="utf-8")
+    rules = load_rules([str(tmp_path)])
+    run = VectorRun.over(rules, prepared(rules=rules), {"quant": ["none", wrong, "none"]})
+    with pytest.raises(FitcheckError, match=says) as together:
+        run.array("fitting")
+    with pytest.raises(FitcheckError) as exact:
+        run.configuration(1).value("fitting")
+    assert str(together.value) == str(exact.value)
+    assert run.configuration(2).value("fitting") is True
 
 
 def test_without_numpy_it_says_what_to_install() -> None:

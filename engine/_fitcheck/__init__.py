@@ -20,8 +20,9 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from fitcheck.engine.api import Report, estimate
+    from fitcheck.engine.api import estimate
     from fitcheck.engine.errors import FitcheckError, InputProblem, Refusal, RuleFileError
+    from fitcheck.engine.report import Report
 else:
     # Hidden from type checkers: to them a module with __getattr__ has every name, typos included.
     _HOMES = {
@@ -29,7 +30,7 @@ else:
         "InputProblem": "fitcheck.engine.errors",
         "Refusal": "fitcheck.engine.errors",
         "RuleFileError": "fitcheck.engine.errors",
-        "Report": "fitcheck.engine.api",
+        "Report": "fitcheck.engine.report",
         "estimate": "fitcheck.engine.api",
     }
 

@@ -1,5 +1,5 @@
 """`python -m fitcheck`: the same as the `fitcheck` command."""
 
-from fitcheck.cli.main import main
+from fitcheck.cli.start import main
 
 main()

@@ -19,7 +19,8 @@ SWEEPS = 12
 STYLE = """\
 <style>
 rect{fill:#f6f8fa;stroke:#8c959f}.component rect{fill:#ddf4ff;stroke:#0969da}
-path{fill:none;stroke:#8c959f}text{font:12px ui-monospace,monospace;fill:#1f2328}
+path{fill:none;stroke:#8c959f}
+text{font:12px ui-monospace,monospace;fill:#1f2328;text-anchor:middle}
 @media(prefers-color-scheme:dark){rect{fill:#161b22}.component rect{fill:#0c2d6b}
 text{fill:#e6edf3}}
 </style>"""
@@ -157,6 +158,6 @@ def _box(drawing: Drawing, row: int, name: str, address: str | None) -> str:
     body = (
         f"<g{kind}><title>{escape(found.titles[name])}</title>"
         f'<rect x="{x}" y="{y}" width="{wide}" height="{HEIGHT}" rx="4"/>'
-        f'<text x="{x + PADDING // 2}" y="{y + 17}">{escape(name)}</text></g>'
+        f'<text x="{x + wide // 2}" y="{y + 17}">{escape(name)}</text></g>'
     )
     return f'<a href="{escape(address)}">{body}</a>' if address else body

@@ -147,7 +147,7 @@ def _profile(rules: Rules, kind: str, name: str) -> Skeleton:
     for key, value in {
         "id": name,
         "title": _title(name),
-        "status": "draft                 # a draft caps every verdict at uncertain",
+        "status": "draft                 # a draft lowers every verdict that rests on it",
         "matches": f"{{card: {name}}}    # flags, card or card.FIELD with the value it must have",
     }.items():
         line = re.compile(rf"^{key}:.*$", re.MULTILINE)

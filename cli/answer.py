@@ -1,0 +1,71 @@
+"""One estimate answered: as a table, JSON, an explanation or a derivation. Needs no click."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from fitcheck.cli.output import say, write
+from fitcheck.cli.words import quantities, repeated
+from fitcheck.engine.api import prepare
+from fitcheck.engine.record import record
+from fitcheck.engine.report import build_report
+from fitcheck.engine.sources import waiting
+
+if TYPE_CHECKING:
+    from fitcheck.engine.report import Report
+    from fitcheck.engine.rules import Rules
+
+ALL = "*"  # what --derive stands for without a component
+
+
+@record
+class Request:
+    """What was typed: the model, its flags, and the other options that a repeated command needs."""
+
+    model: str
+    flags: dict[str, Any]
+    others: dict[str, Any]
+
+
+def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
+    """Estimate and print; returns the exit status of the verdict."""
+    waiting.tell = lambda text: say("note", text, values["no_color"])
+    prepared = prepare(
+        rules,
+        request.model,
+        gpu=values["gpu"],
+        vram_mib=values["vram_mib"],
+        source=values["source"],
+        flags=request.flags,
+    )
+    report = build_report(prepared)
+    if values["derive"] is not None:
+        component = None if values["derive"] == ALL else values["derive"]
+        form = values["form"] or ("json" if values["as_json"] else "text")
+        write(report.derive(component, form))
+    elif values["as_json"]:
+        write(json.dumps(as_json(report, request, values), indent=2))
+    else:
+        from fitcheck.cli.screen import print_estimate
+
+        print_estimate(report, request, values["verbose"], values["explain"], values["no_color"])
+    if prepared.card.note:
+        say("note", prepared.card.note, values["no_color"])
+    for text in (*report.remarks, *report.warnings):
+        say("warning", text, values["no_color"])
+    return report.exit_code
+
+
+def as_json(report: Report, request: Request, values: dict[str, Any]) -> dict[str, Any]:
+    """The JSON contract with the commands of proposals; --explain and --verbose add a key."""
+    data = report.to_dict()
+    for proposal in data["proposals"]:
+        words = repeated(report, request, proposal["changes"])
+        proposal["command"] = shlex.join(words) if words else None
+    if values["explain"]:
+        data["explanation"] = report.explain()
+    if values["verbose"]:
+        data["quantities"] = quantities(report)
+    return data

@@ -1,0 +1,108 @@
+"""Where the command starts: plain command lines are answered without loading click.
+
+Click is half of a start. Taken here are exact forms only: a MODEL first, then the options of the
+rules and the GPU, each with its value, for the table or `--json`. Everything else is left to click,
+and so is a command line that would be refused: options, messages and exit codes are defined there
+alone. A test runs the same command lines through both.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from fitcheck.engine.flags import FlagSet
+
+SUBCOMMANDS = ("estimate", "rules")
+TEXT_OPTIONS = {"--gpu": "gpu"}
+NUMBER_OPTIONS = {"--vram-mib": "vram_mib"}
+LEFT_ALONE = {  # what the other options of `fitcheck --help` are where they are not given
+    **{"gpu": None, "vram_mib": None, "source": "auto", "as_json": False, "no_color": False},
+    **{"verbose": False, "explain": False, "derive": None, "form": None},
+}
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its status."""
+    from fitcheck.cli.errors import guarded
+
+    sys.exit(guarded(lambda: run(sys.argv[1:])))
+
+
+def run(words: Sequence[str]) -> int:
+    """The exit status of one command line; raises what `errors.guarded` puts into words."""
+    action = plain(words)
+    if action is not None:
+        return action()
+    from fitcheck.cli.main import run as run_click
+
+    return run_click(words)
+
+
+def plain(words: Sequence[str]) -> Callable[[], int] | None:
+    """What answers a plain command line; None where click has to."""
+    if not words or words[0].startswith("-") or words[0] in SUBCOMMANDS:
+        return None
+    if os.environ.get("FITCHECK_RULES") or "_FITCHECK_COMPLETE" in os.environ:
+        return None
+    from fitcheck.engine.api import choose_card, rules_for
+    from fitcheck.engine.errors import InputProblem
+
+    rules = rules_for()
+    found = parsed(words[1:], rules.flags)
+    if found is None:
+        return None
+    flags, others = found
+    values = {**LEFT_ALONE, **others}
+    try:
+        rules.flags.resolve(flags)
+        choose_card(rules, values["gpu"], values["vram_mib"])
+    except InputProblem:
+        return None
+    from fitcheck.cli.answer import Request, answer
+
+    shown = {name: value for name, value in others.items() if name != "as_json"}
+    return lambda: answer(rules, Request(words[0], flags, shown), values)
+
+
+def parsed(words: Sequence[str], flags: FlagSet) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """(training flags, other options) where every word is exactly one or its value, else None."""
+    by_option = {flag.option: flag for flag in flags.flags.values()}
+    shorthands = {short.option: short.id for short in flags.shorthands.values()}
+    given: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    rest = iter(words)
+    for word in rest:
+        flag = by_option.get(word)
+        if word == "--json":
+            others["as_json"] = True
+        elif word in shorthands:
+            given[shorthands[word]] = True
+        elif flag is not None and flag.kind == "switch":
+            given[flag.id] = not flag.inverse
+        else:
+            numeric = word in NUMBER_OPTIONS or (flag is not None and flag.kind == "integer")
+            value = _value(next(rest, ""), numeric)
+            if value is None:
+                return None
+            if flag is not None:
+                if flag.kind == "choice" and value not in flag.values:
+                    return None
+                given[flag.id] = value
+            elif name := TEXT_OPTIONS.get(word) or NUMBER_OPTIONS.get(word):
+                others[name] = value
+            else:
+                return None
+    return given, {name: others[name] for name in LEFT_ALONE if name in others}
+
+
+def _value(word: str, numeric: bool) -> str | int | None:
+    """The value of an option; None where only click can say what is wrong with it."""
+    if not word or word.startswith("-"):
+        return None
+    if not numeric:
+        return word
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None

@@ -1,0 +1,51 @@
+"""Every generated page of docs/, from the rule files; nothing in them depends on time or place."""
+
+from __future__ import annotations
+
+from ..card_reader import read_card
+from ..glossary import glossary
+from ..loading import files_of
+from ..rules import Rules
+from ..yaml_source import read
+from .book import Book
+from .card_page import card_page
+from .code_page import code_page
+from .codes import pages as code_pages
+from .drawing import to_svg
+from .editor_schemas import editor_schemas
+from .examples import run_examples
+from .formula_page import formula_page
+from .graph import graph
+from .index_page import index_page
+from .profile_page import architecture_page, profile_page, status_page
+from .prove import prove
+
+
+def pages(rules: Rules) -> dict[str, str]:
+    """Each page by its place below docs/, such as `components/ID.md`."""
+    book, made = Book(rules), {}
+    for formula in rules.formulas.values():
+        proofs, tried = list(prove(rules, formula)), list(run_examples(rules, formula))
+        made[book.quantity(formula.id)] = formula_page(book, formula, proofs, tried)
+    for kind, profiles in rules.profiles.items():
+        for profile in profiles:
+            made[f"profiles/{kind}/{profile.id}.md"] = profile_page(book, profile)
+    for status in rules.statuses:
+        made[f"profiles/statuses/{status.id}.md"] = status_page(book, status)
+    for found in rules.architectures:
+        made[f"profiles/architectures/{found.id}.md"] = architecture_page(book, found)
+    cards = []
+    for path, said, overlay in files_of(rules.roots, "gpus").values():
+        source = read(path, said)
+        card = read_card(source, rules.units, overlay)
+        names = [str(n) for key in ("aliases", "family") for n in source.data.get(key, ())]
+        made[f"cards/{card.id}.md"] = card_page(book, card, names)
+        cards.append(card)
+    for code, page in code_pages().items():
+        made[f"codes/{code}.md"] = code_page(page)
+    for name, text in editor_schemas(rules).items():
+        made[f"schema/{name}.json"] = text
+    made["README.md"] = index_page(book, sorted(cards, key=lambda c: c.id), code_pages())
+    made["glossary.md"] = glossary(rules)
+    made["graph.svg"] = to_svg(graph(rules), book.quantity)
+    return dict(sorted(made.items()))

@@ -1,0 +1,210 @@
+"""The pages of profiles, statuses and architectures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..architecture import Architecture
+from ..formula import Constant, Evidence
+from ..profile import Profile
+from ..rules import Rules, Status
+from .book import DIRECTIONS, Book, evidence_table, graded
+from .formula_page import amount, nested
+from .markdown import code, page, plain, section, sentence, table
+
+
+def profile_page(book: Book, profile: Profile) -> str:
+    """A best-match profile: the runs it is for, what it gives, who reads it, and why."""
+    here = f"profiles/{profile.kind}/{profile.id}.md"
+    wanted = [(code(k), code(nested(v))) for k, v in profile.matches.items()]
+    values = [value(n, v, profile.evidence) for n, v in profile.values.items()]
+    source = f"profiles.{profile.kind}."
+    used = [
+        f.id
+        for f in book.rules.formulas.values()
+        if any(s.source.startswith(source) for s in f.symbols.values())
+    ]
+    lines = [
+        f"# {plain(profile.title)}",
+        "",
+        f"{code(f'{profile.kind}/{profile.id}')}, {status(profile.status)}in "
+        f"{book.file(here, profile.mark, profile.overlay)}. Of the profiles of a kind that match "
+        "a run, the one whose keys include those of the others is taken; "
+        f"{code(f'fitcheck rules why {profile.kind} MODEL ...')} says which one and why.",
+        "",
+        *section("For which runs", table(("key", "has to be"), wanted) or fallback()),
+        *section("What it gives", table(("name", "value", "rests on"), values)),
+        *section("How it was fitted", fitted(profile.source.data.get("fit", {}))),
+        *section("Evidence", evidence_table(here, [*profile.evidence.values()])),
+        *section("Read by", [f"- {book.named(here, name)}" for name in used]),
+    ]
+    return page(lines)
+
+
+def status(word: str) -> str:
+    return "" if word == "stable" else f"{plain(word)} (caps every verdict at uncertain), "
+
+
+def fallback() -> list[str]:
+    return ["Any run that no other profile of this kind matches.", ""]
+
+
+def value(
+    name: str, found: str | Constant, support: Mapping[str, Evidence]
+) -> tuple[str, str, str]:
+    if isinstance(found, str):
+        return code(name), code(found), ""
+    rests = [f"{plain(e)}: {graded(support[e])}" for e in found.evidence if e in support]
+    return code(name), amount(found), ", ".join(rests) or "assumed"
+
+
+def fitted(fit: Mapping[str, Any]) -> list[str]:
+    rows = []
+    for key, found in fit.items():
+        inner = found.items() if isinstance(found, Mapping) else ()
+        words = ", ".join(f"{n} {nested(v)}" for n, v in inner) or nested(found)
+        rows.append((plain(key.replace("_", " ")), plain(words)))
+    return table(("", ""), rows)
+
+
+def status_page(book: Book, found: Status) -> str:
+    """One verdict: when it holds, what it does to the exit status, and what is said."""
+    here, formula = f"profiles/statuses/{found.id}.md", found.formula
+    because = [(code(when), sentence(says)) for when, says in found.because]
+    given = [
+        (code(n), f"given: {code(s.source)}", sentence(s.meaning))
+        for n, s in formula.symbols.items()
+    ]
+    reads = [
+        (code(n), book.named(here, n), sentence(book.rules.formulas[n].title))
+        for n in formula.reads
+        if n in book.rules.formulas
+    ]
+    condition = " ".join(str(formula.source.data["when"]).split())
+    lines = [
+        f"# {plain(found.title)}",
+        "",
+        f"The verdict {code(found.id)}, exit status {found.exit_code}, from "
+        f"{book.file(here, formula.source.mark(), formula.overlay)}. For every run exactly one "
+        "status holds.",
+        "",
+        *section("When it holds", ["```text", *folded(condition), "```", ""]),
+        *section("What is said", table(("when", "sentence"), because)),
+        *section("Names in it", table(("name", "where from", "meaning"), [*reads, *given])),
+    ]
+    return page(lines)
+
+
+def folded(condition: str) -> list[str]:
+    """A condition in lines, broken before `and` and `or`, indented by the brackets around them."""
+    lines, depth = [""], 0
+    for word in condition.split(" "):
+        if word in ("and", "or"):
+            lines.append("  " * (1 + depth) + word)
+        else:
+            lines[-1] += f"{' ' if lines[-1] else ''}{word}"
+        depth += word.count("(") - word.count(")")
+    return lines
+
+
+def architecture_page(book: Book, found: Architecture) -> str:
+    """One architecture file: which config.json it claims, and what it makes of it or why not."""
+    here, data = f"profiles/architectures/{found.id}.md", found.data
+    wanted = [(code(k), code(nested(v))) for k, v in data.get("matches", {}).items()]
+    lines = [
+        f"# {plain(str(data.get('title', found.id)))}",
+        "",
+        f"{code(found.id)}, {status(found.status)}from "
+        f"{book.file(here, found.source.mark(), found.overlay)}: how a {code('config.json')} "
+        "is read.",
+        "",
+        *section("Which models", table(("condition", "has to be"), wanted) or unclaimed()),
+        *section("Refused", caveat(data.get("refuse"))),
+        *section("Checked for", verified(data.get("verified", ()))),
+        *section("Any other model_type", caveat(data.get("unverified"))),
+        *section("What is read of it", fields(data.get("fields", {}))),
+        *section("Remarks", remarks(data.get("remarks", ()))),
+        *section("Refused after reading", checks(data.get("checks", ()))),
+        *section("Layers", [x for g in data.get("layer_groups", ()) for x in layer_group(g)]),
+        *section("Read by", read_by(book, here) if "fields" in data else []),
+    ]
+    return page(lines)
+
+
+def unclaimed() -> list[str]:
+    return ["Any that no other file claims.", ""]
+
+
+def caveat(entry: Mapping[str, Any] | None) -> list[str]:
+    if not entry:
+        return []
+    return [f"{sentence(str(entry['says']))} ({DIRECTIONS[entry['direction']]})", ""]
+
+
+def verified(names: Sequence[Any]) -> list[str]:
+    return [", ".join(code(str(name)) for name in names), ""] if names else []
+
+
+def fields(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    rows = []
+    for name, entry in entries.items():
+        low, high = entry.get("min"), entry.get("max")
+        bounds = f", {nested(low)} to {nested(high)}" if low is not None else ""
+        otherwise = code(str(entry.get("otherwise", ""))) or "refused"
+        keys = " or ".join(code(str(key)) for key in entry["from"])
+        says = sentence(str(entry["meaning"]))
+        rows.append((code(name), keys, f"{entry['type']}{bounds}", otherwise, says))
+    return table(("field", "key of config.json", "type", "where it is absent", "meaning"), rows)
+
+
+def remarks(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [
+        (
+            ", ".join(code(str(key)) for key in entry["any_key"]),
+            DIRECTIONS[entry["direction"]],
+            sentence(str(entry["says"])),
+        )
+        for entry in entries
+    ]
+    return table(("config.json has", "direction", "what is said"), rows)
+
+
+def checks(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [(code(str(entry["when"])), sentence(str(entry["says"]))) for entry in entries]
+    return table(("when", "what is said"), rows)
+
+
+def layer_group(group: Mapping[str, Any]) -> list[str]:
+    """Equal layers: how many, their fields, and their linear modules."""
+    each = f", built one by one as {code(str(group['each']))}" if "each" in group else ""
+    values = [(code(n), code(str(text))) for n, text in group["fields"].items()]
+    modules = [
+        (
+            code(str(m["name"])),
+            code(str(m["d_in"])),
+            code(str(m["d_out"])),
+            code(str(m.get("when", ""))) or "always",
+        )
+        for m in group["modules"]
+    ]
+    return [
+        f"{code(str(group['count']))} layers{each}.",
+        "",
+        *table(("field of the layer", "is"), values),
+        *table(("linear module", "input width", "output width", "when"), modules),
+    ]
+
+
+def read_by(book: Book, here: str) -> list[str]:
+    used = readers_of(book.rules, ("model.", "layer_groups[]"))
+    return [", ".join(book.named(here, name) for name in used), ""] if used else []
+
+
+def readers_of(rules: Rules, sources: tuple[str, ...]) -> list[str]:
+    """The quantities with a symbol from one of these sources."""
+    return [
+        f.id
+        for f in rules.formulas.values()
+        if any(s.source.startswith(sources) for s in f.symbols.values())
+    ]

@@ -7,11 +7,8 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from fitcheck.cli.output import say, write
-from fitcheck.cli.words import quantities, repeated
 from fitcheck.engine.api import prepare
 from fitcheck.engine.record import record
-from fitcheck.engine.report import build_report
-from fitcheck.engine.sources import waiting
 
 if TYPE_CHECKING:
     from fitcheck.engine.report import Report
@@ -31,6 +28,9 @@ class Request:
 
 def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
     """Estimate and print; returns the exit status of the verdict."""
+    from fitcheck.engine.report import build_report
+    from fitcheck.engine.sources import waiting
+
     waiting.tell = lambda text: say("note", text, values["no_color"])
     prepared = prepare(
         rules,
@@ -60,6 +60,8 @@ def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
 
 def as_json(report: Report, request: Request, values: dict[str, Any]) -> dict[str, Any]:
     """The JSON contract with the commands of proposals; --explain and --verbose add a key."""
+    from fitcheck.cli.words import quantities, repeated
+
     data = report.to_dict()
     for proposal in data["proposals"]:
         words = repeated(report, request, proposal["changes"])

@@ -16,7 +16,7 @@ from fitcheck.cli.completion import (
     complete_model,
 )
 from fitcheck.engine.flags import Flag, FlagSet
-from fitcheck.engine.hints import opposite
+from fitcheck.engine.spelling import opposite
 
 GPU, ORIGIN, OUTPUT = "GPU options", "Model and rules", "Output options"
 FORMATS = ("text", "markdown", "latex", "json")

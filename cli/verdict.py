@@ -14,7 +14,8 @@ from fitcheck.cli.output import harmless
 from fitcheck.cli.words import command_lines, repeated, whole_mib
 from fitcheck.engine.explain import lowered
 from fitcheck.engine.formula import HIGH, LOW
-from fitcheck.engine.hints import SAFE, Proposal, proposals, smallest_card, spelled
+from fitcheck.engine.hints import SAFE, Proposal, proposals, smallest_card
+from fitcheck.engine.spelling import spelled
 
 if TYPE_CHECKING:
     from fitcheck.cli.answer import Request

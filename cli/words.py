@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fitcheck.engine.errors import FitcheckError, InputProblem
 from fitcheck.engine.flags import Flag, FlagSet, Settings
-from fitcheck.engine.hints import spelled
+from fitcheck.engine.spelling import spelled
 from fitcheck.engine.template import MIB
 
 if TYPE_CHECKING:

@@ -232,7 +232,7 @@ class Module:
             self.function(path, status.when, scope)
             for when, says in status.because:
                 self.function(path, when, scope)
-                self.sentence(path, says, scope)
+                self.sentence(status.formula, says, scope)
         flags = rules.flags
         for conflict in flags.conflicts:
             self.function(flags.source.path, conflict.when_text, flags.scope())
@@ -272,11 +272,11 @@ class Module:
             if case.when_text:
                 self.function(path, case.when_text, scope)
             self.function(path, case.text, scope)
-            self.sentence(path, case.says, scope)
+            self.sentence(formula, case.says, scope)
         for limit in formula.limits:
             if limit.when_text:
                 self.function(path, limit.when_text, scope)
-            self.sentence(path, limit.says, scope)
+            self.sentence(formula, limit.says, scope)
         if formula.search is not None:
             self.function(path, formula.search.text, scope)
         for proof in formula.evidence.values():
@@ -284,9 +284,10 @@ class Module:
                 flags = self.rules.flags
                 self.function(flags.source.path, proof.within_text, flags.scope())
 
-    def sentence(self, path: str, text: str, scope: Scope) -> None:
+    def sentence(self, formula: Formula, text: str, scope: Scope) -> None:
         for hole, _, _ in holes(text):
-            self.function(path, hole, scope)
+            self.function(formula.source.path, hole, scope)
+            self.rules.in_bytes(formula, hole)
 
 
 def digest(root: str) -> str:
@@ -350,6 +351,7 @@ FUNCTIONS = {{
 {functions},
 }}
 NAMES = {module.names()!r}
+IN_BYTES = {rules.holes_in_bytes!r}
 S = {{
 {sources},
 }}
@@ -361,7 +363,7 @@ def rules(root):
         [(root, False)],
         {given},
     )
-    found.functions, found.names = dict(FUNCTIONS), NAMES
+    found.functions, found.names, found.holes_in_bytes = dict(FUNCTIONS), NAMES, IN_BYTES
     homes = {{a.source.path: a.functions for a in found.architectures}}
     homes[found.flags.source.path] = found.flags.functions
     for (path, text), function in FUNCTIONS.items():

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from . import expression as ex
 from .grades import GRADES
-from .hints import SAFE, price_hints, proposals, smallest_card, spelled
+from .hints import SAFE, price_hints, proposals, smallest_card
 from .report import sentence
+from .spelling import spelled
 from .template import mib
 
 if TYPE_CHECKING:

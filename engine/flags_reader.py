@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import expression as ex
 from .errors import RuleFileError
 from .flags import Conflict, Flag, FlagSet, Shorthand
+from .formula import Unparsed
 from .units import Unit, UnitError, Units
 from .yaml_source import Source
 
@@ -55,17 +55,8 @@ def read_flags(source: Source, units: Units) -> FlagSet:
     }
     conflicts = []
     for index, entry in enumerate(data.get("conflicts", ())):
-        try:
-            when = ex.parse(entry["when"])
-        except ex.ExpressionError as error:
-            path = ("conflicts", index, "when")
-            raise RuleFileError(
-                [
-                    source.problem(
-                        error.code, error.name, source.inside(path, error.offset), error.message
-                    )
-                ]
-            ) from None
+        when: Any = Unparsed(source, ("conflicts", index, "when"), entry["when"])
+        when.parse()  # said here, where every problem of the file is
         given = tuple(entry.get("given", ()))
         conflicts.append(Conflict(entry["id"], given, when, entry["when"], entry["says"]))
     return FlagSet(

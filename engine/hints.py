@@ -8,7 +8,7 @@ from typing import Any
 from .cards import Card, cards_of
 from .errors import FitcheckError, InputProblem
 from .evaluation import NO_LOOP
-from .flags import Flag, check_value
+from .flags import check_value
 from .record import record
 from .report import Prepared, build_report, find_caveats, verdict
 from .run import Run
@@ -269,19 +269,3 @@ def smallest_card(prepared: Prepared) -> Offer | None:
             return offer
         first = first or offer
     return first
-
-
-def opposite(option: str) -> str:
-    """The option that undoes a switch: `--no-lora` for `--lora` and the other way round."""
-    name = option.removeprefix("--")
-    return f"--{name.removeprefix('no-')}" if name.startswith("no-") else f"--no-{name}"
-
-
-def spelled(flag: Flag, value: Any) -> tuple[str, ...]:
-    """The words that set a flag on the command line: `("--batch-size", "2")`."""
-    if flag.kind == "switch":
-        return (flag.option if value is not flag.inverse else opposite(flag.option),)
-    if isinstance(value, tuple):
-        preset = next((name for name, words in flag.presets.items() if words == value), None)
-        value = preset or ",".join(value)
-    return (flag.option, str(value))

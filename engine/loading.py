@@ -186,7 +186,7 @@ class Loader:
 
     def profiles(self, kind: str, units: Units) -> list[Profile]:
         found = [
-            self.parsed(source, partial(read_profile, kind, source, units, overlay))
+            self.parsed(source, partial(read_profile, kind, source, units, overlay, self.lazy))
             for _, source, overlay in self.sources(f"profiles/{kind}")
         ]
         return [p for p in found if p is not None]

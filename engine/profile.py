@@ -64,14 +64,30 @@ def matches(wanted: Any, found: Any) -> bool:
     return type(wanted) is type(found) and bool(wanted == found)
 
 
+def more_specific(one: Profile, other: Profile) -> bool:
+    """
+    Whether one profile has all the keys of the other, and more.
+
+    A card decides its fields, so the key `card` includes every `card.<field>`.
+    """
+    if not _covers(one, other):
+        return False
+    return not _covers(other, one) or set(one.matches) > set(other.matches)
+
+
+def _covers(one: Profile, other: Profile) -> bool:
+    named = "card" in one.matches
+    return all(k in one.matches or (named and k.startswith("card.")) for k in other.matches)
+
+
 def best_match(
     profiles: Sequence[Profile], fact: Callable[[str], Any]
 ) -> tuple[Profile, tuple[PassedOver, ...]]:
     """
     The most specific profile whose every key holds, and those passed over.
 
-    A profile beats another if its keys include the other's; two that fit and neither includes the
-    other are a tie.
+    A profile beats another if it is more specific; two that fit, neither of them more specific
+    than the other, are a tie.
 
     Raises
     ------
@@ -94,10 +110,9 @@ def best_match(
             f"No file of profiles/{kind} matches this run; one with `matches: {{}}` "
             "has to be the fallback."
         )
-    best = max(fitting, key=lambda p: len(p.matches))
-    for other in fitting:
-        if other is not best and not set(other.matches) < set(best.matches):
-            _tie(best, other)
+    best, *rivals = [p for p in fitting if not any(more_specific(o, p) for o in fitting)]
+    if rivals:
+        _tie(best, rivals[0])
     passed += [PassedOver(p, "", None, None) for p in fitting if p is not best]
     return best, tuple(passed)
 

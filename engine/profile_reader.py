@@ -9,9 +9,11 @@ from .units import Units
 from .yaml_source import Source
 
 
-def read_profile(kind: str, source: Source, units: Units, overlay: bool = False) -> Profile:
+def read_profile(
+    kind: str, source: Source, units: Units, overlay: bool = False, lazy: bool = False
+) -> Profile:
     """Read one profile file; raises `RuleFileError`."""
-    reader = FormulaReader(source, units, overlay)
+    reader = FormulaReader(source, units, overlay, lazy)
     data = source.data
     values: dict[str, str | Constant] = {}
     for name, entry in data.get("values", {}).items():

@@ -78,6 +78,7 @@ class Rules:
         self._compiled: dict[str, Compiled] = {}
         self.functions: dict[tuple[str, str], Thunk] = {}  # (file, text) to function
         self.names: dict[tuple[str, str], tuple[str, ...]] = {}  # (file, text) to names read
+        self.holes_in_bytes: dict[tuple[str, str], bool] = {}  # (file, hole of a sentence)
         self._sentences: dict[tuple[str, str], Sentence] = {}
 
     @property
@@ -145,20 +146,26 @@ class Rules:
         """A sentence of a formula file, its holes made functions once; raises `RuleFileError`."""
         key = (formula.source.path, text)
         if key not in self._sentences:
-            unit = self.unit_text(formula)
             parts: list[str | Hole] = []
             for part in split(text):
                 if isinstance(part, tuple):
                     hole, form = part
                     function = self.function(formula, hole, ("id",))
-                    parts.append(Hole(function, self.in_bytes(formula, hole, unit), form))
+                    parts.append(Hole(function, self.in_bytes(formula, hole), form))
                 else:
                     parts.append(part)
             self._sentences[key] = Sentence(parts)
         return self._sentences[key]
 
-    def in_bytes(self, formula: Formula, hole: str, unit: Callable[[str], str]) -> bool:
+    def in_bytes(self, formula: Formula, hole: str) -> bool:
         """Whether a hole is a number of bytes: a name by its unit, an expression by its parts'."""
+        key = (formula.source.path, hole)
+        if key not in self.holes_in_bytes:
+            self.holes_in_bytes[key] = self._in_bytes(formula, hole)
+        return self.holes_in_bytes[key]
+
+    def _in_bytes(self, formula: Formula, hole: str) -> bool:
+        unit = self.unit_text(formula)
         if hole.isidentifier():
             return unit(hole) == "byte"
         from . import expression as ex

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 UNKNOWN = "unknown"
@@ -78,6 +79,34 @@ class Version:
     def within(self, bounds: str) -> bool:
         """Whether it meets every bound of `>=4.57, <5`."""
         return all(self._test(op, value) for op, value in parse_bounds(bounds))
+
+
+def ranges_meet(first: str, second: str) -> bool:
+    """Whether some version lies in both ranges; raises ValueError for what is no range."""
+    bounds = [(op, rank(value)) for op, value in parse_bounds(first) + parse_bounds(second)]
+    cuts = sorted({value for _, value in bounds})
+    inner = [(low + high) / 2 for low, high in pairwise(cuts)]
+    points = [cuts[0] - 1, *cuts, *inner, cuts[-1] + 1]
+    return any(all(_TESTS[op](point, value) for op, value in bounds) for point in points)
+
+
+def samples(thresholds: Sequence[str]) -> list[Version]:
+    """The unknown version, and one below, on, between and above the thresholds."""
+    cuts = [text for _, text in sorted({rank(t): t for t in thresholds if t != UNKNOWN}.items())]
+    found = [between(low, high) for low, high in pairwise(["0.dev0", *cuts, "99999.99999"])]
+    return [Version(text) for text in (UNKNOWN, *cuts, *found) if text is not None]
+
+
+def between(low: str, high: str) -> str | None:
+    """A version strictly between two, such as 4.57.1 for 4.57 and 4.58; None if there is none."""
+    found, limit = _match(low), _match(high)
+    if found is None or limit is None:
+        return None
+    base, stage, count = found["number"], found["stage"] or "post", int(found["count"] or 0)
+    major = int(base.partition(".")[0])
+    tries = [f"{major + 1}", *(f"{base}{zeros}.1" for zeros in ("", ".0", ".0.0")), base]
+    tries += [f"{base}.{stage}{count + 1}", f"{limit['number']}.dev0"]
+    return next((t for t in tries if is_version(t) and rank(low) < rank(t) < rank(high)), None)
 
 
 def _match(text: str) -> re.Match[str] | None:

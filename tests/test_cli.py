@@ -21,7 +21,7 @@ from fitcheck.cli import answer as answer_module
 from fitcheck.cli.main import cli
 from fitcheck.engine.api import estimate, rules_for
 from fitcheck.engine.flags import Flag
-from fitcheck.engine.hints import opposite
+from fitcheck.engine.spelling import opposite
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 FLAGS = {"qlora": True, "lora_r": 64, "batch_size": 4, "flash_attn": True}

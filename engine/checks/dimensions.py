@@ -70,17 +70,18 @@ def _binary(node: ex.Binary, names: UnitOf) -> Unit | None:
     left, right = unit_of(node.left, names), unit_of(node.right, names)
     if node.op in "+-":
         return same(left, right, node.left, node.right)
+    if left is None or (right is None and node.op != "**"):
+        return ANY
     if node.op == "**":
         assert isinstance(node.right, ex.Number)
         result = ONE
         for _ in range(int(node.right.value)):
-            result = multiply(result, left or ONE)
+            result = multiply(result, left)
         return result
     if node.op == "%":
         return same(left, right, node.left, node.right)
-    if left is None:
-        return ANY
-    return multiply(left, right or ONE, 1 if node.op == "*" else -1)
+    assert right is not None
+    return multiply(left, right, 1 if node.op == "*" else -1)
 
 
 def same(

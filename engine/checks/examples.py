@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .. import expression as ex
 from ..algebra import NO_LOOP, EvaluationError
+from ..errors import InputProblem
+from ..flags import check_value
 from ..formula import VALUE, Case, Example, Formula, Table
 from ..rules import Rules
 from ..run import rounded
@@ -19,8 +22,10 @@ class MissingValue(Exception):
 class ExampleRun:
     """A run over the values of one example."""
 
-    def __init__(self, formula: Formula, given: Mapping[str, Any], band: int = VALUE) -> None:
-        self.formula, self.given, self.band = formula, given, band
+    def __init__(
+        self, rules: Rules, formula: Formula, given: Mapping[str, Any], band: int = VALUE
+    ) -> None:
+        self.rules, self.formula, self.given, self.band = rules, formula, given, band
         self.by_source = {s.source: s.name for s in formula.symbols.values()}
         self.fields: dict[str, dict[str, str]] = {}
         for symbol in formula.symbols.values():
@@ -56,7 +61,14 @@ class ExampleRun:
         return tuple(value) if isinstance(value, list) else value
 
     def flag(self, name: str) -> Any:
-        return self.get(self.by_source.get(f"flags.{name}", name))
+        value = self.get(self.by_source.get(f"flags.{name}", name))
+        flag = self.rules.flags.flags.get(name)
+        if flag is None or flag.kind != "version":
+            return value
+        try:
+            return check_value(flag, value)
+        except InputProblem as error:
+            raise EvaluationError(str(error).rstrip(".")) from None
 
     def fact(self, record: str, name: str) -> Any:
         return self.get(self.by_source[f"{record}.{name}"])
@@ -94,7 +106,7 @@ def evaluate(
 
     Raises `MissingValue` for a name that is not given, `EvaluationError` where there is no answer.
     """
-    run = ExampleRun(formula, given, band)
+    run = ExampleRun(rules, formula, given, band)
     loop = {CURRENT: run.current} if formula.per else NO_LOOP
     for case, when, expr in rules.compiled(formula.id).cases:
         try:
@@ -109,6 +121,13 @@ def evaluate(
 def unknown_names(formula: Formula, example: Example) -> list[str]:
     """Names an example gives and the formula does not know."""
     lists = {p.split(".")[0] for s in formula.symbols.values() if (p := s.list_path)}
-    lists |= {"layer_groups", "phases", "components"}
+    lists |= {"layer_groups", "phases", "components", *loops(formula)}
     known = formula.declared() | lists
     return [n for n in example.given if n not in known]
+
+
+def loops(formula: Formula) -> set[str]:
+    """The lists that a formula runs over by name, those inside its own list item too."""
+    trees = [tree for case in formula.cases for tree in (case.when, case.expr) if tree is not None]
+    folds = [node for tree in trees for node in ex.walk(tree) if isinstance(node, ex.Fold)]
+    return {loop.source for fold in folds for loop in fold.loops if loop.of is None}

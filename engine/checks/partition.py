@@ -1,8 +1,8 @@
 """Do conditions cut the space of runs so that exactly one holds everywhere?
 
-Discrete names are enumerated; comparisons of one name with numbers become intervals; any other
-comparison of amounts is taken as free to be smaller, equal or larger. Combinations of flags that
-`flags.yaml` refuses are left out.
+Discrete names are enumerated; comparisons of one name with numbers or versions become intervals,
+and an unknown version is a point of its own; any other comparison of amounts is taken as free to
+be smaller, equal or larger. Combinations of flags that `flags.yaml` refuses are left out.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from .. import expression as ex
+from .. import expression as ex, versions
 from ..printer import TEXT, Printer
-from ..versions import is_version, rank
 
 MAX_COMBINATIONS = 20_000
 
@@ -32,12 +31,14 @@ class Space:
 
     words: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     points: dict[str, list[Fraction]] = field(default_factory=dict)  # name -> thresholds
+    versions: dict[str, list[str]] = field(default_factory=dict)  # name -> thresholds as written
     pairs: dict[tuple[str, str], None] = field(default_factory=dict)  # (left, right) as text
 
     def combinations(self) -> Iterator[dict[Any, Any]]:
         """Every combination; a pair is -1, 0 or 1 for smaller, equal, larger."""
         axes: list[tuple[Any, Sequence[Any]]] = [(n, v) for n, v in self.words.items()]
         axes += [(n, samples(p)) for n, p in self.points.items()]
+        axes += [(n, versions.samples(p)) for n, p in self.versions.items()]
         axes += [(pair, (-1, 0, 1)) for pair in self.pairs]
         size = 1
         for _, values in axes:
@@ -94,10 +95,13 @@ class Conditions:
                 discrete = True
         if discrete:
             return
-        threshold = self.threshold(node)
+        threshold, version = self.threshold(node), self.version(node)
         if threshold is not None:
             name, value = threshold
             self.space.points.setdefault(name, []).append(value)
+        elif version is not None:
+            name, text = version
+            self.space.versions.setdefault(name, []).append(text)
         elif node.op in ("in", "not in"):
             self.space.words[text_of(node).replace(" not in ", " in ")] = (True, False)
         else:
@@ -106,8 +110,6 @@ class Conditions:
     def constant(self, node: ex.Node) -> Fraction | None:
         if isinstance(node, ex.Number):
             return Fraction(node.value)
-        if isinstance(node, ex.Text) and is_version(node.value):
-            return rank(node.value)
         return self.number(node.id) if isinstance(node, ex.Name) else None
 
     def threshold(self, node: ex.Compare) -> tuple[str, Fraction] | None:
@@ -116,6 +118,18 @@ class Conditions:
             value = self.constant(other)
             if isinstance(side, ex.Name) and value is not None and self.constant(side) is None:
                 return side.id, value
+        return None
+
+    @staticmethod
+    def version(node: ex.Compare) -> tuple[str, str] | None:
+        """(name, text) of a comparison of one name with a version or the word `unknown`."""
+        if node.op in ("in", "not in"):
+            return None
+        for side, other in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(side, ex.Name) and isinstance(other, ex.Text):
+                text = other.value
+                if text == versions.UNKNOWN or versions.is_version(text):
+                    return side.id, text
         return None
 
     @staticmethod
@@ -139,9 +153,7 @@ class Conditions:
             return self.compare(node, point)
         if isinstance(node, ex.Name):
             return point[node.id] if node.id in point else self.number(node.id)
-        if isinstance(node, ex.Text):
-            return rank(node.value) if is_version(node.value) else node.value
-        if isinstance(node, (ex.Truth, ex.Number)):
+        if isinstance(node, (ex.Text, ex.Truth, ex.Number)):
             return node.value
         if isinstance(node, ex.Words):
             return tuple(self.value(i, point) for i in node.items)
@@ -154,8 +166,8 @@ class Conditions:
             isinstance(s, ex.Name) and self.domain(s.id) is not None
             for s in (node.left, node.right)
         )
-        threshold = self.threshold(node)
-        if not discrete and threshold is None:
+        ranged = self.threshold(node) is not None or self.version(node) is not None
+        if not discrete and not ranged:
             if node.op in ("in", "not in"):
                 found = bool(point[text_of(node).replace(" not in ", " in ")])
                 return found if node.op == "in" else not found

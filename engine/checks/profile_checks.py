@@ -10,10 +10,10 @@ from .. import expression as ex
 from ..errors import InputProblem, Problem
 from ..flags import check_value
 from ..formula import Formula
-from ..profile import Profile
+from ..profile import more_specific
 from ..rules import Rules
 from ..scope import suggest
-from ..versions import parse_bounds
+from ..versions import parse_bounds, ranges_meet
 from .formula_checks import constant_value, domain_of, shown
 from .partition import Conditions
 
@@ -161,8 +161,12 @@ def check_ties(rules: Rules) -> Iterator[Problem]:
     """F305: no two profiles can match one run without one being more specific."""
     for profiles in rules.profiles.values():
         for first, second in itertools.combinations(profiles, 2):
-            keys = set(first.matches), set(second.matches)
-            if keys[0] < keys[1] or keys[1] < keys[0] or disjoint(first, second):
+            if more_specific(first, second) or more_specific(second, first):
+                continue
+            if any(
+                excluded(rules, key, first.matches[key], second.matches[key])
+                for key in set(first.matches) & set(second.matches)
+            ):
                 continue
             yield second.source.problem(
                 "F305",
@@ -173,20 +177,19 @@ def check_ties(rules: Rules) -> Iterator[Problem]:
             )
 
 
-def disjoint(first: Profile, second: Profile) -> bool:
-    """Whether some shared key wants values that exclude each other."""
-    for key in set(first.matches) & set(second.matches):
-        mine, theirs = first.matches[key], second.matches[key]
-        if isinstance(mine, list) and isinstance(theirs, list):
-            if sorted(map(str, mine)) != sorted(map(str, theirs)) and not set(mine) & set(theirs):
-                return True
-        elif isinstance(mine, list) or isinstance(theirs, list):
-            words, one = (mine, theirs) if isinstance(mine, list) else (theirs, mine)
-            if one not in words:
-                return True
-        elif mine != theirs and not any(c in str(mine) + str(theirs) for c in "<>="):
-            return True
-    return False
+def excluded(rules: Rules, key: str, mine: Any, theirs: Any) -> bool:
+    """Whether no run can have both values of a key, by the rules of `profile.matches`."""
+    flag = rules.flags.flags.get(key)
+    if flag is not None and flag.kind == "version":
+        try:
+            return not ranges_meet(str(mine), str(theirs))
+        except ValueError:
+            return True  # what is no range is reported as such
+    lists = [value if isinstance(value, list) else [value] for value in (mine, theirs)]
+    first, second = ({str(word) for word in words} for words in lists)
+    if flag is not None and flag.kind == "words":
+        return first != second
+    return not first & second
 
 
 PROFILE_CHECKS = (check_profiles, check_profile_reads, check_ties)

@@ -17,6 +17,7 @@ from ..cards import FIELDS
 from ..loading import files_of
 from ..rules import Rules
 from ..yaml_source import read
+from .written import MADE
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _SCHEMAS = os.path.join(os.path.dirname(_HERE), "schemas")
@@ -38,7 +39,8 @@ def editor_schemas(rules: Rules) -> dict[str, str]:
         for path, known in words.get(kind, {}).items():
             for part in places(alone, path.split(".")):
                 complete(part, known)
-        made[kind] = json.dumps(spelled(alone), indent=1, ensure_ascii=False) + "\n"
+        whole = {"$comment": MADE, **spelled(alone)}
+        made[kind] = json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
     return made
 
 

@@ -216,12 +216,16 @@ def claims(formula: Formula, proofs: Sequence[Proof]) -> list[str]:
     """Each claim with the cases in which it is proved, or only sampled."""
     found: dict[str, dict[str, list[str]]] = {}
     for proof in proofs:
-        cases = found.setdefault(proof.claim, {}).setdefault(proof.verdict, [])
-        cases.append(f"**{proof.how}**" if proof.verdict == REFUTED else proof.case)
+        where = proof.how if proof.verdict == REFUTED else proof.case
+        found.setdefault(proof.claim, {}).setdefault(proof.verdict, []).append(where)
     rows = []
     for claim, verdicts in found.items():
-        alone = len(verdicts) == 1
-        words = [v if alone else f"{v} in {', '.join(cases)}" for v, cases in verdicts.items()]
+        words = []
+        for verdict, places in verdicts.items():
+            if verdict == REFUTED:
+                words.append(f"{verdict}: {'; '.join(places)}")
+            else:
+                words.append(verdict if len(verdicts) == 1 else f"{verdict} in {', '.join(places)}")
         rows.append((plain(claim), plain("; ".join(words))))
     for name, why in formula.claims.get("no_direction", {}).items():
         rows.append((f"no direction in {code(name)}", sentence(why)))

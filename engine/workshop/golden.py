@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from ..hints import spelled
 from ..loading import bundled_root
 from ..rules import Rules
+from ..spelling import spelled
 from .reference import Configuration, Outcome, configurations, evaluate
 from .values import mib_text, value_text
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from ..template import split
+from .written import MADE
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>|])")
 _FILE = re.compile(r"\b(?:formulas|gpus|measurement|profiles)/[\w./-]*\w\.(?:jsonl|yaml|md)\b")
@@ -83,5 +84,6 @@ def origin(here: str, where: str) -> str:
 
 
 def page(lines: Sequence[str]) -> str:
-    """The lines as a file: one empty line between parts, one newline at the end."""
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n") + "\n"
+    """The lines as a file: who made it, one empty line between parts, one newline at the end."""
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+    return f"<!-- {MADE}; change the file that it comes from. -->\n\n{text}\n"

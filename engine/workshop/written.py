@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from .copying import write
 
+MADE = "Made by `fitcheck rules docs`"  # stands at the beginning of every page and schema
+
 
 def differing(pages: Mapping[str, str], folder: str) -> dict[str, str]:
     """The pages that are missing below a folder or read differently; line ends do not count."""
@@ -24,22 +26,26 @@ def text_of(path: str) -> str | None:
 
 def left_over(pages: Mapping[str, str], folder: str) -> list[str]:
     """
-    Files that no page accounts for, in the subfolders that hold nothing but generated pages.
+    Generated files that no page accounts for, in the subfolders that pages lie in.
 
-    These are the subfolders that some page lies in; the folder itself also holds pages by hand.
+    Only files that say of themselves that they are generated: the folder may be anybody's.
     """
     found = []
     for inner in sorted({os.path.dirname(name) for name in pages} - {""}):
         place = os.path.join(folder, inner)
         names = sorted(os.listdir(place)) if os.path.isdir(place) else []
-        found += [
-            f"{inner}/{name}"
-            for name in names
-            if f"{inner}/{name}" not in pages
-            and name.endswith((".md", ".json", ".svg"))
-            and os.path.isfile(os.path.join(place, name))
-        ]
+        left = [n for n in names if n.endswith((".md", ".json")) and f"{inner}/{n}" not in pages]
+        found += [f"{inner}/{name}" for name in left if made_here(os.path.join(place, name))]
     return found
+
+
+def made_here(path: str) -> bool:
+    """Whether a file begins as generated ones do."""
+    try:
+        with open(path, "rb") as handle:
+            return MADE.encode() in handle.read(100)
+    except OSError:
+        return False
 
 
 def bring_up_to_date(pages: Mapping[str, str], folder: str) -> tuple[list[str], list[str]]:

@@ -20,7 +20,8 @@ from fitcheck.engine.codegen import MODULES
 ROOT = Path(__file__).parents[1]
 PACKAGED = ("engine", "cli", "measurement", "formulas", "gpus", "profiles")
 PACKAGE_FILES = {"fitcheck/__init__.py", "fitcheck/__main__.py", "fitcheck/py.typed"} | {
-    f"fitcheck/engine/{name}" for name in MODULES  # what the build writes from the rule files
+    f"fitcheck/engine/{name}"
+    for name in MODULES  # what the build writes from the rule files
 }
 IN_SDIST_ONLY = ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "pyproject.toml")
 

@@ -15,6 +15,7 @@ from fitcheck.cli.rules.layout import counted, say
 from fitcheck.engine.errors import InputProblem
 from fitcheck.engine.workshop import drawing, golden, graph
 from fitcheck.engine.workshop.copying import write as write_files
+from fitcheck.engine.workshop.written import bring_up_to_date, differing, left_over, text_of
 
 SHOWN = 40  # lines of a difference that are printed
 FORMATS: Mapping[str, Callable[[graph.Graph], str]] = {
@@ -63,35 +64,31 @@ def checkout() -> str:
 
 def publish(pages: Mapping[str, str], folder: str, writing: bool, command: str) -> int:
     """Write the pages that differ, or say which do; returns the exit status."""
-    stale = {n: text for n, text in pages.items() if _read(os.path.join(folder, n)) != text}
+    amount = counted(len(pages), "page")
     if writing:
-        write_files({n: text.encode() for n, text in stale.items()}, folder)
-        say(*(f"wrote {os.path.join(folder, n)}" for n in stale))
-        say(f"{counted(len(pages), 'page')}, {len(stale)} written.")
+        written, removed = bring_up_to_date(pages, folder)
+        lines = [f"wrote {os.path.join(folder, name)}" for name in written]
+        lines += [f"removed {os.path.join(folder, name)}" for name in removed]
+        rest = f", {len(removed)} removed" if removed else ""
+        say(*lines, f"{amount}, {len(written)} written{rest}.")
         return 0
+    stale, gone = differing(pages, folder), left_over(pages, folder)
     for name, text in stale.items():
         say(*_difference(os.path.join(folder, name), text))
-    if stale:
-        how = (
-            "fitcheck rules golden --write" if command == "golden" else f"fitcheck rules {command}"
-        )
-        say(f"{len(stale)} of {counted(len(pages), 'page')} out of date: {how} writes them.")
+    for name in gone:
+        say(f"{os.path.join(folder, name)} is left over: what it came from is gone")
+    if stale or gone:
+        how = f"fitcheck rules {command}{' --write' if command == 'golden' else ''}"
+        rest = f" and {len(gone)} left over" if gone else ""
+        say(f"{len(stale)} of {amount} out of date{rest}: {how} mends that.")
         return 1
-    say(f"{counted(len(pages), 'page')} up to date.")
+    say(f"{amount} up to date.")
     return 0
-
-
-def _read(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8", newline="") as handle:
-            return handle.read().replace("\r\n", "\n")
-    except FileNotFoundError:
-        return None
 
 
 def _difference(path: str, text: str) -> list[str]:
     """What would change in a page, shortened."""
-    old = _read(path)
+    old = text_of(path)
     if old is None:
         return [f"{path} is missing"]
     lines = [

@@ -56,7 +56,7 @@ def facts(book: Book, here: str, formula: Formula) -> list[str]:
         ("one value for each of", code(formula.per or "")),
         ("live in", ", ".join(formula.live)),
         ("JSON", ", ".join(keys)),
-        ("status", f"{formula.status}, which caps every verdict at uncertain"),
+        ("status", f"{formula.status}: no run that uses it is called safe"),
         ("file", book.file(here, formula.source.mark(), formula.overlay)),
         ("with your numbers", code(f"fitcheck MODEL ... --derive {formula.id}")),
     ]

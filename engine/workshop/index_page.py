@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,75 +13,33 @@ from ..yaml_source import read
 from .book import Book
 from .card_page import grade, mib
 from .codes import Page
-from .markdown import code, link, page, plain, section, sentence, table
+from .markdown import code, link, page, plain, sentence, table
 
 HERE = "README.md"
-_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "printed.yaml")
-
-HEAD = """\
-# Documentation
-
-Every number that fitcheck prints comes from a rule file, and every rule file has a page here with
-its formula, its reasons and its evidence. `fitcheck MODEL ... --derive ID` prints the same with
-your numbers. From a number to its page: the two tables below.
-"""
-GUIDES = """\
-## Guides
-
-- [Tutorial](tutorial.md): add an optimizer and a component, in YAML only.
-- [The formula language](language.md): every key of a file, and what an expression may hold.
-- [The JSON of an estimate](json.md): its keys and types.
-- [The path of a number](architecture.md): which module does what.
-- [Glossary](glossary.md): symbols, quantities, flags, phases.
-- [Golden appendix](golden.md): every number of the reference configurations, exact to the byte.
-- [Dependency graph](graph.svg): which quantity reads which; each box leads to its page.
-"""
-EDITOR = """\
-## In an editor
-
-[schema/](schema) holds a JSON Schema for each kind of rule file: the schemas that
-`fitcheck rules lint` uses, with the flags, phases, units and quantities that exist as completions.
-An editor with a YAML language server (in VS Code the extension *YAML*) completes fields and says
-what they mean, if the first line of a file names its schema, absolute or relative to the file:
-
-```yaml
-# yaml-language-server: $schema=../docs/schema/formula.json
-```
-
-Formula files take `formula.json`; `flags.yaml`, `units.yaml`, `phases.yaml`, `lists.yaml` and
-`hints.yaml` the schema of their own name; cards `card.json`, profiles `profile.json`, statuses
-`status.json`, architectures `architecture.json`. Outside a checkout,
-`fitcheck rules docs --to DIR` writes the schemas and all pages into a folder.
-"""
-CHECKED = """\
-This page and those it lists below are generated: `fitcheck rules docs` writes them, and
-`fitcheck rules docs --check` says which are out of date.
-"""
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def index_page(book: Book, cards: Sequence[Card], codes: Mapping[str, Page]) -> str:
-    """The page as Markdown."""
-    data = read(_FILE, "engine/workshop/printed.yaml").data
+    """The page as Markdown: `index.md` with its tables filled in."""
+    data = read(os.path.join(_FOLDER, "printed.yaml"), "engine/workshop/printed.yaml").data
     rules = book.rules
     others = sorted(
         (f for f in rules.formulas.values() if not f.live), key=lambda f: f.id.casefold()
     )
-    lines = [
-        HEAD,
-        *section("Find a number of the table", terminal(book, data["terminal"])),
-        *section("Find a key of the JSON", json_keys(book, data["json"])),
-        GUIDES,
-        EDITOR,
-        CHECKED,
-        *section("Components", quantities(book, list(rules.components))),
-        *section("Quantities", quantities(book, others)),
-        *section("Verdicts", verdicts(book)),
-        *section("Profiles", profiles(book)),
-        *section("Architectures", architectures(book)),
-        *section("Cards", card_table(cards)),
-        *section("Lint codes", code_table(codes)),
-    ]
-    return page(lines)
+    tables = {
+        "terminal": terminal(book, data["terminal"]),
+        "json": json_keys(book, data["json"]),
+        "components": quantities(book, list(rules.components)),
+        "quantities": quantities(book, others),
+        "verdicts": verdicts(book),
+        "profiles": profiles(book),
+        "architectures": architectures(book),
+        "cards": card_table(cards),
+        "codes": code_table(codes),
+    }
+    with open(os.path.join(_FOLDER, "index.md"), encoding="utf-8") as handle:
+        text = handle.read()
+    return page([re.sub(r"^@(\w+)$", lambda m: "\n".join(tables[m[1]]), text, flags=re.M)])
 
 
 def terminal(book: Book, entries: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -43,7 +43,7 @@ def profile_page(book: Book, profile: Profile) -> str:
 
 
 def status(word: str) -> str:
-    return "" if word == "stable" else f"{plain(word)} (caps every verdict at uncertain), "
+    return "" if word == "stable" else f"a {plain(word)} (no run that uses it is called safe), "
 
 
 def fallback() -> list[str]:

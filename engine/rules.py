@@ -169,7 +169,7 @@ class Rules:
         if hole.isidentifier():
             return unit(hole) == "byte"
         from . import expression as ex
-        from .checks.dimensions import Mismatch, unit_of
+        from .dimensions import Mismatch, unit_of
 
         units = self.units
         try:

@@ -13,14 +13,13 @@ from fitcheck.engine.cards import Card
 from fitcheck.engine.explain import explain, largest_component, lowered
 from fitcheck.engine.hints import (
     Hint,
-    opposite,
     price_hints,
     proposals,
     propose,
     smallest_card,
-    spelled,
 )
 from fitcheck.engine.record import replace
+from fitcheck.engine.spelling import opposite, spelled
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 MIB = 1 << 20

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import expression as ex
 from ..algebra import EvaluationError
+from ..dimensions import TEXT_UNIT, TRUTH, Mismatch, unit_of
 from ..errors import Problem, RuleFileError
 from ..formula import WILDCARD, Formula, Table
 from ..rules import Rules
@@ -15,7 +16,6 @@ from ..scope import suggest
 from ..template import holes, number
 from ..units import Unit
 from ..yaml_source import Path
-from .dimensions import TEXT_UNIT, TRUTH, Mismatch, unit_of
 from .examples import MissingValue, evaluate, unknown_names
 from .partition import Conditions, TooMany, describe, partition
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .. import expression as ex
-from ..printer import TEXT, Printer
-from ..units import ONE, Unit, multiply
+from . import expression as ex
+from .printer import TEXT, Printer
+from .units import ONE, Unit, multiply
 
 TRUTH = Unit((("(truth)", 1),), "truth")
 TEXT_UNIT = Unit((("(text)", 1),), "text")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .cards import FIELDS, Card
 from .errors import RuleFileError
 from .formula import Evidence
 from .formula_reader import FormulaReader
 from .units import Units
-from .yaml_source import Source
+
+if TYPE_CHECKING:
+    from .yaml_source import Source
 
 MIN_BYTES, MAX_BYTES = 1 << 26, 1 << 44
 

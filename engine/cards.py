@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +104,7 @@ def find_card(name: str, folders: Sequence[tuple[str, bool]], units: Units) -> C
         raise InputProblem("--gpu needs the name of a card.", flag="gpu")
     direct = [i for i in files if normalised(i) == wanted]
     if direct:
-        return _load(files[direct[0]], units)
+        return _load([files[direct[0]]], units)[0]
     from .card_names import Search
 
     return Search(name, files, units).card()
@@ -114,17 +114,21 @@ def _shown(path: str, overlay: bool) -> str:
     return path if overlay else f"gpus/{os.path.basename(path)}"
 
 
-def _load(found: tuple[str, bool], units: Units) -> Card:
+def _load(files: Iterable[tuple[str, bool]], units: Units) -> list[Card]:
     from .card_reader import read_card
-    from .yaml_source import read
+    from .data_cache import read_source, save_caches
 
-    path, overlay = found
-    return read_card(read(path, _shown(path, overlay)), units, overlay)
+    found = [
+        read_card(read_source(path, _shown(path, overlay), overlay), units, overlay)
+        for path, overlay in files
+    ]
+    save_caches()
+    return found
 
 
 def all_cards(folders: Sequence[tuple[str, bool]], units: Units) -> list[Card]:
     """Every card, by id."""
-    return [_load(found, units) for _, found in sorted(card_files(folders).items())]
+    return _load([found for _, found in sorted(card_files(folders).items())], units)
 
 
 def cards_of(rules: Rules) -> list[Card]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import RuleFileError
 from .flags import Conflict, Flag, FlagSet, Shorthand
 from .formula import Unparsed
 from .units import Unit, UnitError, Units
-from .yaml_source import Source
+
+if TYPE_CHECKING:
+    from .yaml_source import Source
 
 
 def read_flags(source: Source, units: Units) -> FlagSet:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from . import expression as ex
 from .errors import Problem, RuleFileError
@@ -26,7 +26,10 @@ from .formula import (
     spelled,
 )
 from .units import ONE, Unit, UnitError, Units
-from .yaml_source import Path, Source
+
+if TYPE_CHECKING:
+    from .yaml_problems import Path
+    from .yaml_source import Source
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import expression as ex
 from .architecture import Architecture
@@ -18,7 +18,9 @@ from .profile import Profile
 from .profile_reader import read_profile
 from .rules import Rules, Status
 from .units import Units
-from .yaml_source import Source, read
+
+if TYPE_CHECKING:
+    from .yaml_source import Source
 
 T = TypeVar("T")
 Roots = Sequence[tuple[str, bool]]  # (folder, is an overlay), in order of precedence
@@ -82,11 +84,12 @@ class Loader:
     """
     Reads the files of all roots and collects every problem before it gives up.
 
-    With `lazy`, expressions of formula files are parsed when they are first needed.
+    With `lazy`, expressions of formula files are parsed when they are first needed; with `cached`,
+    bundled files that have not changed since an earlier run are not parsed again.
     """
 
-    def __init__(self, roots: Roots, lazy: bool = False) -> None:
-        self.roots, self.lazy = roots, lazy
+    def __init__(self, roots: Roots, lazy: bool = False, cached: bool = False) -> None:
+        self.roots, self.lazy, self.cached = roots, lazy, cached
         self.problems: list[Problem] = []
         self._read: dict[str, list[tuple[str, Source, bool]]] = {}
 
@@ -101,12 +104,15 @@ class Loader:
                     mark = Mark(said, 1, 1)
                     self.problems.append(Problem("F104", "link-outside", mark, message))
                     continue
-                source = self.guarded(Mark(said, 1, 1), partial(_mapping, path, said))
+                fresh = overlay or not self.cached
+                source = self.guarded(Mark(said, 1, 1), partial(_mapping, path, said, fresh))
                 if source is not None:
                     self._read[folder].append((stem, source, overlay))
         return self._read[folder]
 
-    def guarded(self, mark: Mark, make: Callable[[], T], text: str = "") -> T | None:
+    def guarded(
+        self, mark: Mark | None, make: Callable[[], T], source: Source | None = None
+    ) -> T | None:
         """The result of `make()`, or None after noting what is wrong with the file."""
         try:
             return make()
@@ -114,15 +120,25 @@ class Loader:
             self.problems += error.problems
         except KeyError as error:
             message = f"`{error.args[0]}` is missing in this file."
-            self.problems.append(Problem("F107", "missing-key", mark, message, text))
+            self.note("F107", "missing-key", message, mark, source)
         except (TypeError, ValueError, AttributeError, IndexError) as error:
             message = f"The file does not have the expected shape ({error})."
-            self.problems.append(Problem("F108", "bad-value", mark, message, text))
+            self.note("F108", "bad-value", message, mark, source)
         return None
+
+    def note(
+        self, code: str, name: str, message: str, mark: Mark | None, source: Source | None
+    ) -> None:
+        """Keep one problem, with the lines of its file where that could be read."""
+        if source is not None:
+            self.problems.append(Problem(code, name, source.mark(), message, source.text))
+        else:
+            assert mark is not None
+            self.problems.append(Problem(code, name, mark, message))
 
     def parsed(self, source: Source, make: Callable[[], T]) -> T | None:
         """`guarded` for a file that was read."""
-        return self.guarded(source.mark(), make, source.text)
+        return self.guarded(None, make, source)
 
     def load(self) -> Rules:
         """The rules; raises `RuleFileError` with every problem of reading them."""
@@ -223,8 +239,10 @@ def misnamed(source: Source, stem: str, name: Any) -> Problem:
     return source.problem("F103", "name-mismatch", source.mark(("id",)), message)
 
 
-def _mapping(path: str, said: str) -> Source:
-    source = read(path, said)
+def _mapping(path: str, said: str, fresh: bool) -> Source:
+    from .data_cache import read_source
+
+    source = read_source(path, said, fresh)
     if not isinstance(source.data, dict):
         message = "A rule file holds `key: value` lines."
         raise RuleFileError([source.problem("F108", "bad-value", source.mark(), message)])
@@ -267,4 +285,8 @@ def load_rules(overlays: Sequence[str] = ()) -> Rules:
     RuleFileError
         Rule files are wrong; every problem found is listed.
     """
-    return Loader(roots_of(overlays), lazy=True).load()
+    from .data_cache import save_caches
+
+    rules = Loader(roots_of(overlays), lazy=True, cached=True).load()
+    save_caches()
+    return rules

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .formula import Constant
 from .formula_reader import FormulaReader
 from .profile import Profile
 from .units import Units
-from .yaml_source import Source
+
+if TYPE_CHECKING:
+    from .yaml_source import Source
 
 
 def read_profile(

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from ..data_cache import cache_of, save_caches
 from ..errors import FitcheckError
 from ..paths import data_folder
 from ..record import record
@@ -71,7 +72,9 @@ class Catalogue:
         if is_hub_id(wanted):  # so that no text reaches beyond the folder
             file = _stem(wanted) + ".yaml"
             if os.path.isfile(os.path.join(self.folder, file)):
-                return self._entry(file, self._text(file))
+                entry = self._entry(file, self._text(file))
+                save_caches()
+                return entry
         found = []
         for file in self._files():
             content = self._text(file)
@@ -118,7 +121,9 @@ class Catalogue:
             raise FitcheckError(f"{_BUNDLED}/{file} cannot be read: {error}.") from None
 
     def _entry(self, file: str, text: str) -> Entry:
-        data = _parse(file, text)
+        cache = cache_of(self.folder) if self.folder == data_folder(_BUNDLED) else None
+        path = os.path.join(self.folder, file)
+        data = cache.data(path, lambda: _parse(file, text)) if cache else _parse(file, text)
         hub_id, aliases = data.get("hub_id"), data.get("aliases", [])
         parameters, config = data.get("parameters"), data.get("config")
         count = parameters.get("value") if isinstance(parameters, dict) else None

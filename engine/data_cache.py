@@ -1,0 +1,157 @@
+"""What the rule files of a checkout say, kept between runs: plain data, nothing that executes.
+
+Parsing YAML is a third of an answer from a checkout. One JSON file in the user's cache folder holds
+the data of each bundled file for as long as its size, times and inode stay what they were; places
+and texts are read from the file itself when somebody asks for them. `FITCHECK_NO_CACHE=1` does
+without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import zlib
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from .source_later import SourceLater
+
+if TYPE_CHECKING:
+    from .yaml_source import Source
+
+MARK = "\0"  # opens an exact fraction; no rule file may hold the character
+
+
+def cache_of(folder: str) -> DataCache | None:
+    """The cache of a bundled data folder, None where this user wants none."""
+    if os.environ.get("FITCHECK_NO_CACHE"):
+        return None
+    if folder not in _used:
+        _used[folder] = DataCache(folder)
+    return _used[folder]
+
+
+_used: dict[str, DataCache] = {}  # folder to its cache, for this process
+
+
+def read_source(path: str, said: str, fresh: bool) -> Source:
+    """One rule file, parsed if `fresh`, else from the cache; raises `RuleFileError`."""
+    cache = None if fresh else cache_of(os.path.dirname(path))
+    if cache is not None:
+        return cache.source(path, said)
+    from .yaml_source import read
+
+    return read(path, said)
+
+
+def save_caches() -> None:
+    """Write what this process has read for the first time."""
+    for cache in _used.values():
+        cache.save()
+
+
+class DataCache:
+    """The data of the files of one folder."""
+
+    def __init__(self, folder: str) -> None:
+        place = os.path.abspath(folder)
+        name = f"{os.path.basename(place)}-{zlib.crc32(place.encode('utf-8', 'replace')):08x}.json"
+        self.path = os.path.join(cache_folder(), name)
+        self.changed = False
+        self.files: dict[str, Any] = {}
+        try:
+            with open(self.path, encoding="utf-8") as handle:
+                stored = json.load(handle)
+            if stored["reader"] == _reader():
+                self.files = dict(stored["files"])
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # none yet, or not one of ours: the files are read
+
+    def source(self, path: str, said: str) -> Source:
+        """The file with its data from here, else read and kept; raises `RuleFileError`."""
+
+        def parse() -> Any:
+            from .yaml_source import read
+
+            return read(path, said).data
+
+        return SourceLater(said, self.data(path, parse), path)  # type: ignore[return-value]
+
+    def data(self, path: str, parse: Callable[[], Any]) -> Any:
+        """What a file says, from here or from `parse()`, which is then kept."""
+        stamp = _stamp(path)
+        entry = self.files.get(path)
+        if entry is not None and entry[0] == stamp:
+            return _decoded(entry[2]) if entry[1] else entry[2]
+        found = parse()
+        stored, exact = _encoded(found)
+        if stamp == _stamp(path):  # nobody wrote to it in between
+            self.files[path] = [stamp, exact, stored]
+            self.changed = True
+        return found
+
+    def save(self) -> None:
+        """Write what is new; where that is not possible the next run reads again."""
+        if not self.changed:
+            return
+        there = {path: entry for path, entry in self.files.items() if os.path.exists(path)}
+        draft = f"{self.path}.{os.getpid()}"
+        try:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            with open(draft, "w", encoding="utf-8") as handle:
+                json.dump({"reader": _reader(), "files": there}, handle, separators=(",", ":"))
+            os.replace(draft, self.path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(draft)
+            return
+        self.changed = False
+
+
+def cache_folder() -> str:
+    """Where programs of this user keep what can be made again."""
+    home = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
+    return os.path.join(home or os.path.join(os.path.expanduser("~"), ".cache"), "fitcheck")
+
+
+def _reader() -> list[int]:
+    """The stamp of what makes data of text; another reader may read differently."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    return [
+        number
+        for name in ("yaml_source.py", "yaml_problems.py", "data_cache.py")
+        for number in _stamp(os.path.join(folder, name))
+    ]
+
+
+def _stamp(path: str) -> list[int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return []
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+
+
+def _encoded(data: Any) -> tuple[Any, bool]:
+    """(data as JSON has it, whether it holds a fraction)."""
+    if isinstance(data, Fraction):
+        return f"{MARK}{data}", True
+    if isinstance(data, dict):
+        pairs = {key: _encoded(value) for key, value in data.items()}
+        return {k: v for k, (v, _) in pairs.items()}, any(exact for _, exact in pairs.values())
+    if isinstance(data, list):
+        items = [_encoded(value) for value in data]
+        return [v for v, _ in items], any(exact for _, exact in items)
+    return data, False
+
+
+def _decoded(data: Any) -> Any:
+    if type(data) is str:
+        return Fraction(data[1:]) if data[:1] == MARK else data
+    if type(data) is dict:
+        return {key: _decoded(value) for key, value in data.items()}
+    if type(data) is list:
+        return [_decoded(value) for value in data]
+    return data

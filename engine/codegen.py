@@ -15,12 +15,13 @@ from typing import Any
 from . import expression as ex
 from .architecture import Architecture
 from .cards import all_cards, find_card, normalised
+from .errors import Mark
 from .formula import Formula, Unparsed
 from .loading import Loader
 from .paths import bundled_root
 from .rules import Rules
 from .scope import CURRENT, Scope
-from .source_later import SourceLater
+from .source_later import MarkLater, SourceLater
 from .sources.catalogue import Catalogue, folded
 from .template import holes
 from .versions import Version
@@ -179,6 +180,8 @@ class Literals:
         return self.record(value) if hasattr(type(value), "__record_fields__") else repr(value)
 
     def record(self, value: Any) -> str:
+        if isinstance(value, MarkLater):
+            value = Mark(value.path, value.line, value.column)
         kind = type(value)
         self.classes[kind.__name__] = kind.__module__.rpartition(".")[2]
         given = []
@@ -343,7 +346,7 @@ from math import ceil, floor
 
 from .arithmetic import divide, entry, greatest, least, modulo, power_of_two_floor
 from .rules import Rules
-from .source_later import SourceLater
+from .source_later import MarkLater, SourceLater
 {literals.imports()}
 
 DIGEST = {digest(root)!r}

@@ -256,11 +256,13 @@ def smallest_card(prepared: Prepared) -> Offer | None:
         odd = bool(card.fields.get("regional")) or card.fields.get("class") not in classes
         return card.fields.get("vendor") != own.get("vendor"), odd
 
+    start = prepared.run_with(unsettled)
+    verdict(start)  # what every card shares is computed here, once
     first: Offer | None = None
     for card in sorted(cards, key=lambda c: (unusual(c), c.usable, len(c.id), c.id)):
         if first is not None and (unsettled or any(unusual(card))):
             break  # nothing that follows is better
-        run = Prepared(rules, prepared.settings, card, prepared.model).run_with(unsettled)
+        run = start.with_card(card.facts())
         if not _reached(run, FITS):
             continue
         status = verdict(run)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -333,20 +333,55 @@ class Rules:
     @cached_property
     def affected(self) -> Mapping[str, frozenset[str]]:
         """Flag id to every formula whose value can depend on it."""
-        readers: dict[str, list[str]] = {}
         direct: dict[str, list[str]] = {flag: [] for flag in self.flags.flags}
         for formula in self.formulas.values():
-            for read in self.reads_of(formula):
-                readers.setdefault(read, []).append(formula.id)
             for flag in self.flags_of(formula):
                 direct.setdefault(flag, []).append(formula.id)
-        result: dict[str, frozenset[str]] = {}
-        for flag, waiting in direct.items():
-            reached: set[str] = set()
-            while waiting:
-                name = waiting.pop()
-                if name not in reached:
-                    reached.add(name)
-                    waiting = [*waiting, *readers.get(name, ())]
-            result[flag] = frozenset(reached)
-        return result
+        return {flag: self._downstream(names) for flag, names in direct.items()}
+
+    @cached_property
+    def affected_by_card(self) -> frozenset[str]:
+        """Every formula whose value can depend on the card, through profiles too."""
+        kinds = {
+            f"profiles.{kind}"
+            for kind, profiles in self.profiles.items()
+            if any(key.partition(".")[0] == "card" for p in profiles for key in p.matches)
+        }
+        return self._downstream(
+            formula.id
+            for formula in self.formulas.values()
+            if any(
+                s.source.startswith("card.") or s.source.rpartition(".")[0] in kinds
+                for s in formula.symbols.values()
+            )
+        )
+
+    @cached_property
+    def affected_by_band(self) -> frozenset[str]:
+        """Every formula that an end of the band can change: by a constant, or by rounding."""
+        return self._downstream(
+            formula.id
+            for formula in self.formulas.values()
+            if formula.rounded
+            or any(len(set(c.band)) > 1 for c in formula.constants.values())
+            or any(s.source.startswith("profiles.") for s in formula.symbols.values())
+        )
+
+    @cached_property
+    def _readers(self) -> Mapping[str, list[str]]:
+        """Formula id to those that read it."""
+        found: dict[str, list[str]] = {}
+        for formula in self.formulas.values():
+            for read in self.reads_of(formula):
+                found.setdefault(read, []).append(formula.id)
+        return found
+
+    def _downstream(self, names: Iterable[str]) -> frozenset[str]:
+        """These formulas and all that depend on them."""
+        waiting, reached = list(names), set()
+        while waiting:
+            name = waiting.pop()
+            if name not in reached:
+                reached.add(name)
+                waiting += self._readers.get(name, ())
+        return frozenset(reached)

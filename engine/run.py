@@ -205,7 +205,16 @@ class Run:
 
     def at_band(self, end: int) -> Run:
         """This run with every banded constant at one end (exact because totals rise with them)."""
-        return Run(self.rules, self.facts, end)
+        touched = self.rules.affected_by_band
+        kept = {k: v for k, v in self.values.items() if k[0] not in touched}
+        return Run(self.rules, self.facts, end, kept, dict(self.profiles), self)
+
+    def with_card(self, card: Mapping[str, Any]) -> Run:
+        """This run on another card, given by its facts; what cannot depend on it is kept."""
+        touched = self.rules.affected_by_card
+        kept = {k: v for k, v in self.values.items() if k[0] not in touched}
+        facts = Facts(self.facts.settings, {**self.facts.records, "card": card}, self.facts.lists)
+        return Run(self.rules, facts, self.band, kept, None, self)
 
     def with_flag(self, name: str, value: Any) -> Run:
         """This run with one flag changed; values that cannot depend on it are kept."""

@@ -17,9 +17,11 @@ from hypothesis import given, settings, strategies as st
 from fitcheck import Report, estimate
 from fitcheck.engine.api import choose_card, prepare, rules_for
 from fitcheck.engine.cards import all_cards
+from fitcheck.engine.formula import HIGH, LOW
 from fitcheck.engine.record import replace
-from fitcheck.engine.report import build_report
+from fitcheck.engine.report import Prepared, build_report
 from fitcheck.engine.rules import Rules
+from fitcheck.engine.run import Run
 
 REPO = Path(__file__).resolve().parents[1]
 MIB = 1 << 20
@@ -368,3 +370,22 @@ def test_some_run_is_safe(config: Config, flags: Flags) -> None:
     small |= {"num_attention_heads": 1, "num_key_value_heads": 1, "intermediate_size": 64}
     flags = {**flags, "batch_size": 1, "seq_len": 1024}
     assert estimate(small, gpu="b200", **flags).status == "safe"
+
+
+@pytest.mark.parametrize("flags", [{}, {"qlora": True, "batch_size": 3}, {"lora": False}])
+def test_what_is_kept_from_another_run_is_what_a_fresh_one_computes(flags: dict[str, Any]) -> None:
+    rules = rules_for()
+    start = prepare(
+        rules, "meta-llama/Llama-3.1-8B", gpu="t4", vram_mib=None, source="catalogue", flags=flags
+    )
+    run = start.run_with(())
+    names = [f.id for f in rules.formulas.values() if f.per is None]
+    for name in names:
+        run.value(name)
+    for band in (LOW, HIGH):
+        fresh = Run(rules, run.facts, band)
+        assert {n: run.at_band(band).value(n) for n in names} == {n: fresh.value(n) for n in names}
+    for card in ALL_CARDS:
+        other = Prepared(rules, start.settings, card, start.model).run_with(())
+        moved = run.with_card(card.facts())
+        assert {n: moved.value(n) for n in names} == {n: other.value(n) for n in names}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fitcheck.engine.flags import FlagSet
 
 SUBCOMMANDS = ("estimate", "rules")
+HELP = (["--help"], ["-h"])
 TEXT_OPTIONS = {"--gpu": "gpu"}
 NUMBER_OPTIONS = {"--vram-mib": "vram_mib"}
 LEFT_ALONE = {  # what the other options of `fitcheck --help` are where they are not given
@@ -37,16 +38,30 @@ def run(words: Sequence[str]) -> int:
     action = plain(words)
     if action is not None:
         return action()
+    if list(words) in HELP and not changed():
+        from fitcheck.cli.help_text import show
+
+        return show(lambda: by_click(words))
+    return by_click(words)
+
+
+def by_click(words: Sequence[str]) -> int:
+    """The exit status of a command line that click takes apart."""
     from fitcheck.cli.main import run as run_click
 
     return run_click(words)
+
+
+def changed() -> bool:
+    """Whether the environment changes the rules or asks for completion."""
+    return bool(os.environ.get("FITCHECK_RULES")) or "_FITCHECK_COMPLETE" in os.environ
 
 
 def plain(words: Sequence[str]) -> Callable[[], int] | None:
     """What answers a plain command line; None where click has to."""
     if not words or words[0].startswith("-") or words[0] in SUBCOMMANDS:
         return None
-    if os.environ.get("FITCHECK_RULES") or "_FITCHECK_COMPLETE" in os.environ:
+    if changed():
         return None
     from fitcheck.engine.api import choose_card, rules_for
     from fitcheck.engine.errors import InputProblem

@@ -21,12 +21,13 @@ from .source_later import SourceLater
 if TYPE_CHECKING:
     from .yaml_source import Source
 
+REFUSED = "FITCHECK_NO_CACHE"  # the environment variable
 MARK = "\0"  # opens an exact fraction; no rule file may hold the character
 
 
 def cache_of(folder: str) -> DataCache | None:
     """The cache of a bundled data folder, None where this user wants none."""
-    if os.environ.get("FITCHECK_NO_CACHE"):
+    if os.environ.get(REFUSED):
         return None
     if folder not in _used:
         _used[folder] = DataCache(folder)
@@ -56,18 +57,12 @@ class DataCache:
     """The data of the files of one folder."""
 
     def __init__(self, folder: str) -> None:
-        place = os.path.abspath(folder)
-        name = f"{os.path.basename(place)}-{zlib.crc32(place.encode('utf-8', 'replace')):08x}.json"
-        self.path = os.path.join(cache_folder(), name)
+        self.path = file_for(folder)
         self.changed = False
         self.files: dict[str, Any] = {}
-        try:
-            with open(self.path, encoding="utf-8") as handle:
-                stored = json.load(handle)
-            if stored["reader"] == _reader():
-                self.files = dict(stored["files"])
-        except (OSError, ValueError, KeyError, TypeError):
-            pass  # none yet, or not one of ours: the files are read
+        stored = load(self.path)
+        if isinstance(stored, dict) and stored.get("reader") == _reader():
+            self.files = dict(stored.get("files", {}))
 
     def source(self, path: str, said: str) -> Source:
         """The file with its data from here, else read and kept; raises `RuleFileError`."""
@@ -81,14 +76,14 @@ class DataCache:
 
     def data(self, path: str, parse: Callable[[], Any]) -> Any:
         """What a file says, from here or from `parse()`, which is then kept."""
-        stamp = _stamp(path)
+        now = stamp(path)
         entry = self.files.get(path)
-        if entry is not None and entry[0] == stamp:
+        if entry is not None and entry[0] == now:
             return _decoded(entry[2]) if entry[1] else entry[2]
         found = parse()
         stored, exact = _encoded(found)
-        if stamp == _stamp(path):  # nobody wrote to it in between
-            self.files[path] = [stamp, exact, stored]
+        if now == stamp(path):  # nobody wrote to it in between
+            self.files[path] = [now, exact, stored]
             self.changed = True
         return found
 
@@ -97,23 +92,41 @@ class DataCache:
         if not self.changed:
             return
         there = {path: entry for path, entry in self.files.items() if os.path.exists(path)}
-        draft = f"{self.path}.{os.getpid()}"
-        try:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            with open(draft, "w", encoding="utf-8") as handle:
-                json.dump({"reader": _reader(), "files": there}, handle, separators=(",", ":"))
-            os.replace(draft, self.path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(draft)
-            return
-        self.changed = False
+        if store(self.path, {"reader": _reader(), "files": there}):
+            self.changed = False
 
 
-def cache_folder() -> str:
-    """Where programs of this user keep what can be made again."""
+def file_for(place: str) -> str:
+    """The file of the user's cache folder that belongs to a folder of this installation."""
     home = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
-    return os.path.join(home or os.path.join(os.path.expanduser("~"), ".cache"), "fitcheck")
+    home = home or os.path.join(os.path.expanduser("~"), ".cache")
+    place = os.path.abspath(place)
+    code = zlib.crc32(place.encode("utf-8", "replace"))
+    return os.path.join(home, "fitcheck", f"{os.path.basename(place)}-{code:08x}.json")
+
+
+def load(path: str) -> Any:
+    """What a file of the cache holds; None where there is none or it cannot be read."""
+    try:
+        with open(path, encoding="utf-8") as handle:
+            return json.load(handle)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def store(path: str, data: Any) -> bool:
+    """Write a file of the cache in one step; False where that is not possible."""
+    draft = f"{path}.{os.getpid()}"
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(draft, "w", encoding="utf-8") as handle:
+            json.dump(data, handle, separators=(",", ":"))
+        os.replace(draft, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        return False
+    return True
 
 
 def _reader() -> list[int]:
@@ -122,11 +135,12 @@ def _reader() -> list[int]:
     return [
         number
         for name in ("yaml_source.py", "yaml_problems.py", "data_cache.py")
-        for number in _stamp(os.path.join(folder, name))
+        for number in stamp(os.path.join(folder, name))
     ]
 
 
-def _stamp(path: str) -> list[int]:
+def stamp(path: str) -> list[int]:
+    """What changes whenever a file does; empty where there is none."""
     try:
         found = os.stat(path)
     except OSError:

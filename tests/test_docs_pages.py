@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -51,10 +50,8 @@ def test_the_pages_are_current_and_none_is_left_over() -> None:
     assert left_over(made(), str(DOCS)) == [], hint
 
 
-def test_pages_are_made_quickly_and_always_alike() -> None:
-    start = time.process_time()
+def test_pages_are_always_made_alike() -> None:
     again = pages(rules_for())
-    assert time.process_time() - start < 3
     assert again == made()
     assert list(again) == list(made())
 

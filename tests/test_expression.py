@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from fractions import Fraction
 from typing import Any
@@ -12,6 +13,9 @@ from hypothesis import example, given, settings, strategies as st
 from fitcheck.engine import expression as ex
 from fitcheck.engine.algebra import EvaluationError
 from fitcheck.engine.local_values import evaluate
+
+# Of this process, so that a busy machine changes nothing; coverage slows it several times.
+SECONDS = 30.0 if "COVERAGE_PROCESS_START" in os.environ else 1.0
 
 VALUES: dict[str, Any] = {
     "a": 3,
@@ -242,10 +246,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
 def test_hostile_text_is_refused_at_once(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ex.ExpressionError) as caught:
         ex.parse(text)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < SECONDS
     error = caught.value
     assert error.code in ("F202", "F209") and 0 <= error.offset <= len(text)
     assert len(error.message) < 400 and error.message.isprintable()
@@ -307,10 +311,10 @@ def test_what_is_read_is_evaluated_in_no_time(text: str) -> None:
         tree = ex.parse(text)
     except ex.ExpressionError:
         return
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         value = evaluate(tree, {**VALUES, "a": 10**24})
     except (EvaluationError, KeyError):  # KeyError: g outside its loop, which `lint` finds
         return
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < SECONDS
     assert abs(Fraction(value)).numerator.bit_length() < 200_000

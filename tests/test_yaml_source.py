@@ -23,7 +23,8 @@ from fitcheck.engine.yaml_source import (
     scalar,
 )
 
-SECONDS = 1.0  # of this process, so that a busy machine changes nothing
+# Of this process, so that a busy machine changes nothing; coverage slows it several times.
+SECONDS = 30.0 if "COVERAGE_PROCESS_START" in os.environ else 1.0
 # With libyaml, and without it: an installation may lack it, and then reads the same files.
 LOADERS: list[Any] = [
     yaml.SafeLoader,

@@ -8,6 +8,7 @@ alone. A test runs the same command lines through both.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ LEFT_ALONE = {  # what the other options of `fitcheck --help` are where they are
 
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
+    gc.set_threshold(100_000)  # what a run makes it needs until it ends: looking for more is 8 %
     from fitcheck.cli.errors import guarded
 
     sys.exit(guarded(lambda: run(sys.argv[1:])))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -16,6 +15,7 @@ from fitcheck.cli.bars import bar
 from fitcheck.cli.words import gib, whole_mib
 from fitcheck.engine.explain import peak as peak_phase
 from fitcheck.engine.grades import Grade, weakest
+from fitcheck.engine.record import record
 
 if TYPE_CHECKING:
     from fitcheck.engine.report import Component, Report
@@ -49,7 +49,7 @@ def initials(phases: Iterable[str]) -> dict[str, str]:
     return {name: name[:length].capitalize() for name in names}
 
 
-@dataclass(frozen=True)
+@record
 class Layout:
     """Columns for titles and for bars (0 for none), and how a grade is written."""
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from . import expression as ex
 from .grades import GRADES
 from .hints import SAFE, price_hints, proposals, smallest_card
 from .report import sentence
@@ -62,6 +60,8 @@ def prices(report: Report, width: int) -> str:
 
 def wrapped(text: str, width: int, first: str = "", later: str = "") -> str:
     """One paragraph, never broken inside a word or an option."""
+    import textwrap
+
     return textwrap.fill(
         text,
         width,
@@ -102,7 +102,7 @@ def largest_part(report: Report, component: Component) -> str:
     """What the quantity says that makes up more than half of a component; nothing if none does."""
     rules, run = report.prepared.rules, report.run
     formula = rules.formula(component.id)
-    used = ex.names(run.chosen[(component.id, 0)].expr)
+    used = rules.names_of(formula, run.chosen[(component.id, 0)])
     parts = [rules.formula(name) for name in formula.reads if name in used]
     parts = [p for p in parts if p.per is None and p.unit.text == "byte" and p.cases]
     if not parts:

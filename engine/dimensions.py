@@ -23,6 +23,16 @@ class Mismatch(Exception):
         self.message, self.at = message, at
 
 
+def container(node: ex.Node, names: UnitOf) -> None:
+    """Raise `Mismatch` where the right side of `in` holds nothing that could be in it."""
+    unit = TEXT_UNIT if isinstance(node, ex.Words) else unit_of(node, names)
+    if isinstance(node, ex.Number) or unit not in (TEXT_UNIT, None):
+        message = (
+            f"`{Printer(TEXT).show(node)}` is no list; write `in [...]`, or `in` a flag of names."
+        )
+        raise Mismatch(message, node.at)
+
+
 def unit_of(node: ex.Node, names: UnitOf) -> Unit | None:
     """The unit of an expression; raises `Mismatch`."""
     if isinstance(node, ex.Number):
@@ -33,7 +43,9 @@ def unit_of(node: ex.Node, names: UnitOf) -> Unit | None:
         if isinstance(node, (ex.Not, ex.Logic)):
             for part in ex.children(node):
                 truth(part, names)
-        if isinstance(node, ex.Compare) and node.op not in ("in", "not in"):
+        if isinstance(node, ex.Compare) and node.op in ("in", "not in"):
+            container(node.right, names)
+        elif isinstance(node, ex.Compare):
             same(unit_of(node.left, names), unit_of(node.right, names), node.left, node.right)
         return TRUTH
     if isinstance(node, (ex.Name, ex.Item)):

@@ -23,6 +23,13 @@ class Refusal(FitcheckError, ValueError):
     """The input was read, but the memory model does not cover it (exit code 2)."""
 
 
+def harmless(text: str) -> str:
+    """A text without what a terminal would obey or could not show; names of files may hold both."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+
+
 @record
 class Mark:
     """A place in a rule file; line and column count from 1."""
@@ -32,14 +39,20 @@ class Mark:
     column: int
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}"
+        return f"{harmless(self.path)}:{self.line}:{self.column}"
 
     def __lt__(self, other: Mark) -> bool:
         return (self.path, self.line, self.column) < (other.path, other.line, other.column)
 
 
 MAX_SHOWN = 100  # problems that are printed at once
+LONGEST = 2_000  # characters of a message that are shown
 WIDTH = 160  # characters of a line that are shown, around the place
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of a stranger's file, cut where it would fill the screen."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 @record
@@ -67,13 +80,11 @@ class Problem:
             start = max(0, self.mark.column - WIDTH + 20) if self.mark.column > WIDTH else 0
             for number in range(first, last + 1):
                 sign = ">" if number == self.mark.line else " "
-                shown = "".join(
-                    c if c.isprintable() else "?" for c in lines[number - 1][start : start + WIDTH]
-                )
+                shown = harmless(lines[number - 1][start : start + WIDTH])
                 body.append(f"{sign} {number:>5} | {shown}".rstrip())
                 if number == self.mark.line:
                     body.append(" " * (9 + self.mark.column - start) + "^")
-        return "\n".join([head, *body, f"  {self.message}"])
+        return "\n".join([head, *body, f"  {harmless(shortened(self.message, LONGEST))}"])
 
 
 class RuleFileError(FitcheckError):

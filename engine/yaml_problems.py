@@ -9,7 +9,7 @@ import yaml
 from .errors import Mark, Problem, RuleFileError
 
 MAX_DEPTH = 24
-MAX_NODES = 50_000
+MAX_NODES = 5_000
 MAX_PROBLEMS = 50  # of one file; whoever has more starts with these
 
 Path = tuple[str | int, ...]
@@ -51,7 +51,6 @@ class Verifier:
 
     def __init__(self, path: str, text: str) -> None:
         self.path, self.text = path, text
-        self.marks: dict[Path, Mark] = {}
         self.key_marks: dict[Path, Mark] = {}
         self.problems: list[Problem] = []
         self.stack: list[list[Any]] = []  # [container, path, pending key or next index]
@@ -78,7 +77,6 @@ class Verifier:
             raise self.stop("F105", "too-large", mark, f"More than {MAX_NODES:,} values in a file.")
         if not self.stack:
             self.root = value
-            self.marks[()] = mark
             return ()
         frame = self.stack[-1]
         container, parent, slot = frame
@@ -90,7 +88,6 @@ class Verifier:
             if slot not in container:  # a duplicate was reported when its key was read
                 container[slot] = value
             frame[2] = None
-        self.marks.setdefault(path, mark)
         return path
 
     def key(self, event: Any) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -397,3 +399,66 @@ def test_rules_with_overlays_are_read_anew(tmp_path: Path) -> None:
     )
     assert run(folder)["scratch"] == MIB
     assert "scratch" not in rules_for().formulas
+
+
+# --- folders from strangers -----------------------------------------------------------------------
+
+
+TRIPS = {  # most were tracebacks, found by a fuzzer or beside its finds
+    "evidence of a limit": ("scratch.yaml", EXTRA + "limits: [{note: a, evidence: [{a: 1}]}]\n"),
+    "evidence of a case": ("scratch.yaml", EXTRA.replace("[made-up]}\nclaims", "[[a]]}\nclaims")),
+    "a card without evidence": ("gpus/shelf.yaml", CARD.split("evidence:\n")[0]),
+    "memory without evidence": ("gpus/shelf.yaml", CARD.replace(", evidence: [label]", "")),
+    "an architecture of text": (
+        "profiles/architectures/odd.yaml",
+        "id: odd\nmatches: {}\nlayer_groups: [a]\n",
+    ),
+    "no fields": (
+        "profiles/architectures/odd.yaml",
+        "id: odd\nmatches: {}\nlayer_groups: [{count: 1}]\n",
+    ),
+    "lists of text": ("formulas/lists.yaml", "lists: 5\n"),
+    "a list without count": ("formulas/lists.yaml", "lists: {a: 5}\n"),
+    "an id that is a list": ("scratch.yaml", EXTRA.replace("id: scratch", "id: [a]")),
+    "hints of text": ("formulas/hints.yaml", "hints: [a, 1]\n"),
+    "flags of text": ("formulas/flags.yaml", "flags: {a: 1}\ngroups: a\n"),
+}
+
+
+@pytest.mark.parametrize(("name", "text"), TRIPS.values(), ids=TRIPS)
+def test_a_wrong_shape_is_a_message(name: str, text: str, tmp_path: Path) -> None:
+    with pytest.raises(RuleFileError):
+        run(overlay(tmp_path, {name: text}))
+
+
+def test_thousands_of_files_get_one_message_at_once(tmp_path: Path) -> None:
+    folder = overlay(tmp_path, {f"x{i}.yaml": EXTRA for i in range(3_000)})
+    began = time.process_time()
+    with pytest.raises(RuleFileError, match="F105 too-many") as caught:
+        run(folder)
+    assert time.process_time() - began < 1
+    assert len(caught.value.problems) == 1
+
+
+def test_many_wrong_keys_are_told_once_each_and_not_all(tmp_path: Path) -> None:
+    text = EXTRA + "".join(f"key{i}: 1\n" for i in range(600))
+    with pytest.raises(RuleFileError) as caught:
+        run(overlay(tmp_path, {"scratch.yaml": text}))
+    assert len(caught.value.problems) <= 50
+
+
+def test_a_long_word_is_cut_in_the_message(tmp_path: Path) -> None:
+    text = EXTRA.replace("status: stable", "status: " + "ab c" * 20_000)
+    with pytest.raises(RuleFileError) as caught:
+        run(overlay(tmp_path, {"scratch.yaml": text}))
+    assert len(str(caught.value)) < 5_000
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+@pytest.mark.parametrize("stem", [b"\xff", b"a\x1b[31m", b"a\nb", b"a b", "\u202eb".encode()])
+def test_a_strange_file_name_is_shown_harmlessly(stem: bytes, tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(stem + b".yaml")).write_text(EXTRA, encoding="utf-8")
+    with pytest.raises(RuleFileError) as caught:
+        run(str(tmp_path))
+    text = str(caught.value).encode().decode()  # no half of a character is left
+    assert all(c.isprintable() or c == "\n" for c in text)

@@ -21,7 +21,9 @@ import pytest
 import fitcheck.engine
 from fitcheck.engine.api import rules_for
 from fitcheck.engine.checks import check_roots, checked_rules
+from fitcheck.engine.checks.limits import MAX_FILES, MAX_TOTAL
 from fitcheck.engine.errors import Problem, RuleFileError
+from fitcheck.engine.yaml_source import MAX_BYTES
 
 BAD = Path(__file__).parent / "bad"
 BASE = BAD / "base"
@@ -33,7 +35,7 @@ CODE = re.compile(r"F[0-9]{3}")
 BEGIN = re.compile(rb"^# file: (\S+)\n", re.MULTILINE)
 
 # Mistakes that no file of this folder can hold: the test makes them.
-MADE = {"F100-unreadable", "F104-link-outside", "F105-too-large"}
+MADE = {"F100-unreadable", "F104-link-outside", "F105-too-large", "F105-too-many"}
 
 
 def lay(name: str, folder: Path) -> Path:
@@ -86,6 +88,37 @@ def test_message(name: str, tmp_path: Path) -> None:
 def test_a_file_that_is_too_large(tmp_path: Path) -> None:
     (tmp_path / "extra.yaml").write_text("title: Extra\n" * 100_000, encoding="utf-8")
     check_message("F105-too-large", problems_of(tmp_path), tmp_path)
+
+
+def test_a_folder_of_too_many_files(tmp_path: Path) -> None:
+    """None of them is opened, so a folder of thousands is refused at once."""
+    for number in range(MAX_FILES + 1):
+        (tmp_path / f"extra{number:04}.yaml").write_text("id: [", encoding="utf-8")
+    check_message("F105-too-many", problems_of(tmp_path), tmp_path)
+
+
+def test_folders_of_too_many_bytes(tmp_path: Path) -> None:
+    for number in range(7):
+        (tmp_path / f"extra{number}.yaml").write_text("# long\n" * 14_000, encoding="utf-8")
+    (problem,) = problems_of(tmp_path)
+    assert (problem.code, problem.name) == ("F105", "too-large")
+    assert problem.mark.path.endswith("extra6.yaml") and f"{MAX_TOTAL:,} bytes" in problem.message
+
+
+def test_too_many_folders_of_profiles(tmp_path: Path) -> None:
+    for number in range(MAX_FILES + 1):
+        (tmp_path / "profiles" / f"kind{number}").mkdir(parents=True)
+    (problem,) = problems_of(tmp_path)
+    assert problem.name == "too-many"
+
+
+def test_the_bundled_files_are_well_below_the_limits() -> None:
+    """Whoever ejects all of them still has room for files of their own."""
+    folders = [BAD.parent.parent / name for name in ("formulas", "gpus", "profiles")]
+    files = [file for folder in folders for file in folder.rglob("*.yaml")]
+    assert 100 < len(files) < 0.75 * MAX_FILES
+    assert sum(f.stat().st_size for f in files) < 0.75 * MAX_TOTAL
+    assert max(f.stat().st_size for f in files) < 0.1 * MAX_BYTES
 
 
 def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -331,8 +331,8 @@ LONG = {
     "literal": "a: |\n" + " \n" * 300_000,
     "comments": "# x\n" * 200_000 + "a: 1\n",
     "spaces": " " * 900_000 + "a: 1\n",
-    "one list": "a: [" + "1, " * 45_000 + "1]\n",
-    "many keys": "".join(f"k{i}: 1\n" for i in range(20_000)),
+    "one list": "a: [" + "1, " * 4_900 + "1]\n",
+    "many keys": "".join(f"k{i}: 1\n" for i in range(2_400)),
 }
 
 

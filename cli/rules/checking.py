@@ -13,7 +13,7 @@ from fitcheck.cli.output import say as note
 from fitcheck.cli.rules.folders import folder_argument, json_option, overlays, roots, rules_option
 from fitcheck.cli.rules.layout import columns, counted, say
 from fitcheck.engine.checks import check_roots
-from fitcheck.engine.errors import InputProblem, Problem
+from fitcheck.engine.errors import InputProblem, Problem, harmless
 from fitcheck.engine.formula import Formula
 from fitcheck.engine.loading import Roots, files_of, rule_folders
 from fitcheck.engine.rules import Rules
@@ -47,7 +47,7 @@ def lint_command(folder: str | None, folders: tuple[str, ...], as_json: bool) ->
     for path in stray:
         note(
             "warning",
-            f"{path} is not read: rule files lie in formulas/, gpus/ or profiles/KIND/.",
+            f"{harmless(path)} is not read: rule files lie in formulas/, gpus/ or profiles/KIND/.",
         )
     if not problems:
         say(f"No problem in {counted(files, 'file')}.")

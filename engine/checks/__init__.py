@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..errors import Problem, RuleFileError
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from ..errors import FitcheckError, Problem, RuleFileError
 from ..loading import SPECIAL, Loader, Roots, misnamed, profile_kinds, roots_of
 from ..rules import Rules
 from .architecture_checks import ARCHITECTURE_CHECKS
@@ -11,6 +14,7 @@ from .claims import check_claims
 from .cross_checks import CROSS_CHECKS
 from .flag_checks import FLAG_CHECKS
 from .formula_checks import FORMULA_CHECKS
+from .limits import check_amount
 from .profile_checks import PROFILE_CHECKS
 from .shape import check_shape
 from .status_checks import STATUS_CHECKS
@@ -41,7 +45,20 @@ def check_shapes(loader: Loader) -> list[Problem]:
     return problems
 
 
-def check_meaning(rules: Rules) -> list[Problem]:
+def attempted(check: Callable[[], Iterable[Problem]], reported: bool) -> list[Problem]:
+    """What a check finds, until it trips over a wrong value that is reported already."""
+    found: list[Problem] = []
+    try:
+        found.extend(check())
+    except FitcheckError:
+        raise
+    except Exception:
+        if not reported:
+            raise
+    return found
+
+
+def check_meaning(rules: Rules, misshapen: bool = False) -> list[Problem]:
     """What is wrong with rules that could be read: first file by file, then across files."""
     problems: list[Problem] = []
     for formula in rules.formulas.values():
@@ -50,9 +67,9 @@ def check_meaning(rules: Rules) -> list[Problem]:
             unbound = any(p.code in ("F201", "F210") for p in found)
             if check.__name__ in NEED_NAMES and (unbound or formula.id in rules.broken):
                 continue  # these need every name to be bound and every expression to be read
-            found += check(rules, formula)
+            found += attempted(partial(check, rules, formula), misshapen or bool(found))
         if not found and formula.id not in rules.broken:
-            found += check_claims(rules, formula)
+            found += attempted(partial(check_claims, rules, formula), misshapen)
         problems += found
     for check_files in (
         *FLAG_CHECKS,
@@ -61,22 +78,39 @@ def check_meaning(rules: Rules) -> list[Problem]:
         *STATUS_CHECKS,
         *ARCHITECTURE_CHECKS,
     ):
-        problems += check_files(rules)
+        problems += attempted(partial(check_files, rules), misshapen or bool(problems))
     return problems
+
+
+def collected(loader: Loader, misshapen: bool) -> Rules | None:
+    """The rules as far as they can be read; None where a wrong shape stops the reading."""
+    try:
+        return loader.collect()
+    except FitcheckError:
+        raise
+    except Exception:
+        if not misshapen:
+            raise
+        return None
 
 
 def check_all(loader: Loader) -> tuple[Rules | None, tuple[Problem, ...]]:
     """The rules as far as they can be read, and every problem."""
+    excess = check_amount(loader.roots)
+    if excess:
+        return None, excess
     problems = check_shapes(loader)
-    rules = loader.collect()
+    rules = collected(loader, bool(problems))
     shaped = {p.mark.path for p in problems}
     # a file of the wrong shape is reported once, by its schema
     problems += [
         p for p in loader.problems if p.code not in ("F107", "F108") or p.mark.path not in shaped
     ]
     if rules is not None:
-        problems += check_meaning(rules)
-        problems += check_cards([source for _, source, _ in loader.sources("gpus")], rules.units)
+        misshapen = bool(problems)
+        problems += check_meaning(rules, misshapen)
+        cards = [source for _, source, _ in loader.sources("gpus")]
+        problems += attempted(partial(check_cards, cards, rules.units), bool(problems))
     return rules, tuple(sorted(set(problems), key=lambda p: (p.mark, p.code, p.message)))
 
 

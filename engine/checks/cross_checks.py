@@ -140,6 +140,7 @@ def check_lists(rules: Rules) -> Iterator[Problem]:
 def check_json(rules: Rules) -> Iterator[Problem]:
     """F215: every JSON key is filled once, in a unit the value has."""
     taken: dict[str, Formula] = {}
+    inner: dict[str, list[str]] = {}  # the keys inside of a key
     for formula in rules.formulas.values():
         for key, unit in formula.json.items():
             mark = formula.source.key_mark(("json", key))
@@ -150,16 +151,19 @@ def check_json(rules: Rules) -> Iterator[Problem]:
                     mark,
                     f"`{key}` is filled by {taken[key].source.path} already.",
                 )
-            for other in taken:
-                if other.startswith(f"{key}.") or key.startswith(f"{other}."):
-                    yield formula.source.problem(
-                        "F215",
-                        "json-key-taken",
-                        mark,
-                        f"`{key}` cannot stand beside `{other}` ({taken[other].source.path}): one "
-                        "of them would be inside the other.",
-                    )
+            parts = key.split(".")
+            outer = [".".join(parts[:depth]) for depth in range(1, len(parts))]
+            for other in (*(o for o in outer if o in taken), *inner.get(key, ())):
+                yield formula.source.problem(
+                    "F215",
+                    "json-key-taken",
+                    mark,
+                    f"`{key}` cannot stand beside `{other}` ({taken[other].source.path}): one "
+                    "of them would be inside the other.",
+                )
             taken[key] = formula
+            for name in outer:
+                inner.setdefault(name, []).append(key)
             if unit.endswith("MiB") and formula.unit.text != "byte":
                 yield formula.source.problem(
                     "F215",

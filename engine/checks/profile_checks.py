@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,8 @@ from ..scope import suggest
 from ..versions import parse_bounds, ranges_meet
 from .formula_checks import constant_value, domain_of, shown
 from .partition import Conditions
+
+MAX_TIES = 5  # of one profile; whoever has more starts with these
 
 
 def check_profiles(rules: Rules) -> Iterator[Problem]:
@@ -160,7 +163,10 @@ def can_hold(rules: Rules, formula: Formula, when: ex.Node | None, kind: str, va
 def check_ties(rules: Rules) -> Iterator[Problem]:
     """F305: no two profiles can match one run without one being more specific."""
     for profiles in rules.profiles.values():
+        tied: Counter[str] = Counter()
         for first, second in itertools.combinations(profiles, 2):
+            if tied[second.id] >= MAX_TIES:
+                continue
             if more_specific(first, second) or more_specific(second, first):
                 continue
             if any(
@@ -168,6 +174,7 @@ def check_ties(rules: Rules) -> Iterator[Problem]:
                 for key in set(first.matches) & set(second.matches)
             ):
                 continue
+            tied[second.id] += 1
             yield second.source.problem(
                 "F305",
                 "profile-tie",

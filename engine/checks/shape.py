@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -10,10 +11,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from ..errors import Problem
+from ..errors import Problem, shortened
+from ..yaml_problems import MAX_PROBLEMS
 from ..yaml_source import Path, Source
 
 _FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "schemas")
+LONGEST = 80  # characters of a value that a message repeats
 _NOUNS = {
     "object": "a mapping (`key: value` lines)",
     "array": "a list",
@@ -69,9 +72,10 @@ def _validator(kind: str) -> Any:
 
 
 def check_shape(source: Source, kind: str) -> Iterator[Problem]:
-    """Every key or value that does not belong where it stands."""
-    for error in _validator(kind).iter_errors(source.data):
-        yield from _translate(source, error)
+    """The keys and values that do not belong where they stand; of many, the first."""
+    errors = _validator(kind).iter_errors(source.data)
+    found = itertools.chain.from_iterable(_translate(source, error) for error in errors)
+    return itertools.islice(found, MAX_PROBLEMS)
 
 
 def _translate(source: Source, error: Any) -> Iterator[Problem]:
@@ -82,7 +86,7 @@ def _translate(source: Source, error: Any) -> Iterator[Problem]:
         allowed = sorted(error.schema.get("properties", {}))
         for key in error.instance:
             if key not in allowed:
-                near = difflib.get_close_matches(str(key), allowed, 1)
+                near = difflib.get_close_matches(str(key)[:LONGEST], allowed, 1)
                 hint = f"Did you mean `{near[0]}`?" if near else f"It has {', '.join(allowed)}."
                 if error.instance[key] is None:
                     hint = "Did a comma cut a text in two? Put the text in quotes."
@@ -90,7 +94,7 @@ def _translate(source: Source, error: Any) -> Iterator[Problem]:
                     "F101",
                     "unknown-key",
                     source.key_mark((*path, key)),
-                    f"`{key}` is not a field of {where}. {hint}",
+                    f"{_said(key)} is not a field of {where}. {hint}",
                 )
         return
     if error.validator == "required":
@@ -100,7 +104,7 @@ def _translate(source: Source, error: Any) -> Iterator[Problem]:
         )
         return
     name = f"`{path[-1]}`" if path and isinstance(path[-1], str) else "This"
-    message = f"{name}: {error.message}."
+    message = f"{name}: {error.message if len(error.message) < 500 else 'not allowed here'}."
     if error.validator == "type":
         kinds = error.validator_value
         wanted = " or ".join(
@@ -109,7 +113,7 @@ def _translate(source: Source, error: Any) -> Iterator[Problem]:
         message = f"{name} has to be {wanted}, not {_said(error.instance)}."
     elif error.validator == "enum":
         words = [str(v).lower() if isinstance(v, bool) else str(v) for v in error.validator_value]
-        near = difflib.get_close_matches(str(error.instance), words, 1)
+        near = difflib.get_close_matches(str(error.instance)[:LONGEST], words, 1)
         hint = f" Did you mean `{near[0]}`?" if near else ""
         message = f"{name} is {_said(error.instance)}; it can be {', '.join(words)}.{hint}"
     elif error.validator == "minItems":
@@ -126,4 +130,4 @@ def _said(value: Any) -> str:
         return _NOUNS["object" if isinstance(value, dict) else "array"]
     if isinstance(value, bool):
         return str(value).lower()
-    return "empty" if value is None else f"`{value}`"
+    return "empty" if value is None else f"`{shortened(str(value), LONGEST)}`"

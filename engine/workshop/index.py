@@ -138,9 +138,10 @@ def not_read(folders: Sequence[str], deepest: int = 3, most: int = 500) -> list[
     """
     YAML files of overlay folders that lie where nothing looks for them.
 
-    Only `deepest` levels and `most` folders are looked through: somebody's home may be an overlay.
+    Only `deepest` levels and `most` folders are looked through, and `most` files are told:
+    somebody's home may be an overlay.
     """
-    found = []
+    found: list[str] = []
     for folder in folders:
         known = {os.path.join(folder, n) for n in ("formulas", "gpus")}
         roots = [(folder, True)]
@@ -151,8 +152,8 @@ def not_read(folders: Sequence[str], deepest: int = 3, most: int = 500) -> list[
         for seen, (place, inner, names) in enumerate(os.walk(folder)):
             depth = place[len(folder) :].count(os.sep)
             inner[:] = sorted(n for n in inner if n[0] != "." and depth < deepest)
-            if seen > most:
+            if seen > most or len(found) > most:
                 break
             if place not in known and place != folder:
                 found += [os.path.join(place, n) for n in sorted(names) if n.endswith(".yaml")]
-    return found
+    return found[:most]

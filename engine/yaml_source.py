@@ -18,6 +18,7 @@ from .errors import Mark, Problem, RuleFileError
 from .yaml_problems import MAX_DEPTH, Path as Path, has_controls, loader, verify
 
 MAX_BYTES = 100_000  # the largest bundled file has a tenth of it
+MANY = 1_000  # brackets; so many may be nested deeper than a parser in plain Python can bear
 LONG = 10_000  # characters; a file this long may have more values than are allowed
 
 _INTEGER = r"[+-]?(?:0|[1-9][0-9]{0,2}(?:_[0-9]{3})+|[1-9][0-9]{0,39})"
@@ -125,7 +126,8 @@ def _convert(node: Any, depth: int = 0) -> Any:
 
 def parse(path: str, text: str) -> Source:
     """Parse the text of one rule file; raises `RuleFileError` with every problem found."""
-    if len(text) > LONG or re.search(_SPECIAL, text, re.MULTILINE):
+    crowded = text.count("[") + text.count("{") > MANY
+    if len(text) > LONG or crowded or re.search(_SPECIAL, text, re.MULTILINE):
         verify(path, text)
     try:
         root = yaml.compose(text, Loader=loader())

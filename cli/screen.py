@@ -43,10 +43,15 @@ def show(
 ) -> None:
     """Print parts one below the other, without the blanks that tables leave at line ends."""
     target = target or console(no_color)
-    with target.capture() as captured:
-        for part in parts:
-            target.print(part, soft_wrap=isinstance(part, str))
-    write("\n".join(line.rstrip() for line in captured.get().split("\n")).rstrip("\n"))
+    shown = []
+    for part in parts:
+        if isinstance(part, str):  # printed as it is, however wide
+            shown.append(f"{part}\n")
+            continue
+        with target.capture() as captured:
+            target.print(part)
+        shown.append(captured.get())
+    write("\n".join(line.rstrip() for line in "".join(shown).split("\n")).rstrip("\n"))
 
 
 def print_estimate(
@@ -55,7 +60,8 @@ def print_estimate(
     """The table, and below it what --verbose and --explain add."""
     from fitcheck.cli.table import estimate_view
 
-    width = console(no_color).width
+    target = console(no_color)
+    width = target.width
     parts = estimate_view(report, request, width)
     if verbose:
         from fitcheck.cli.verbose import verbose_view
@@ -65,4 +71,4 @@ def print_estimate(
         from fitcheck.engine.explain import explain as explained
 
         parts += ["", explained(report, width)]
-    show(parts, no_color)
+    show(parts, target=target)

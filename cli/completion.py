@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-VARIABLE = "_FITCHECK_COMPLETE"  # set by the script when it asks for names
-
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -70,8 +68,9 @@ def script(command: click.Command, shell: str) -> str:
     from click.shell_completion import get_completion_class
 
     from fitcheck.cli.errors import PROGRAM
+    from fitcheck.cli.start import VARIABLE_OF_COMPLETION
 
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"There is no completion for {shell}.")
-    return kind(command, {}, PROGRAM, VARIABLE).source()
+    return kind(command, {}, PROGRAM, VARIABLE_OF_COMPLETION).source()

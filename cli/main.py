@@ -9,13 +9,12 @@ from typing import Any
 
 import click
 
-from fitcheck.cli.completion import VARIABLE
 from fitcheck.cli.errors import COULD_NOT_RUN, INTERRUPTED, PROGRAM, guarded
 from fitcheck.cli.output import say, write_error
+from fitcheck.cli.start import VARIABLE_OF_COMPLETION, VARIABLE_OF_FOLDERS
 from fitcheck.engine.errors import InputProblem
 
 DEFAULT, WORKSHOP = "estimate", "rules"
-VARIABLE_OF_FOLDERS = "FITCHECK_RULES"  # folders with rule files, separated as in PATH
 
 
 class Router(click.Group):
@@ -68,7 +67,7 @@ class Router(click.Group):
             return super(Router, self).main(
                 args,
                 PROGRAM,
-                VARIABLE,
+                VARIABLE_OF_COMPLETION,
                 standalone_mode=False,
                 windows_expand_args=windows_expand_args,
                 **extra,

@@ -135,7 +135,7 @@ def own_options(default_card: str) -> list[Option]:
             GPU,
             type=Whole(),
             metavar="MIB",
-            help="Memory of a GPU that is not in the database; 95 % of it counts as usable.",
+            help="Memory of a GPU that is not in the database; not all of it counts as usable.",
         ),
         Option(
             ["list_gpus", "--list-gpus"], GPU, is_flag=True, help="Print the GPU database and exit."

@@ -17,13 +17,22 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from fitcheck.engine.flags import FlagSet
 
+VARIABLE_OF_FOLDERS = "FITCHECK_RULES"  # folders with rule files, separated as in PATH
+VARIABLE_OF_COMPLETION = "_FITCHECK_COMPLETE"  # set by the shell's script when it asks for names
 SUBCOMMANDS = ("estimate", "rules")
 HELP = (["--help"], ["-h"])
 TEXT_OPTIONS = {"--gpu": "gpu"}
 NUMBER_OPTIONS = {"--vram-mib": "vram_mib"}
 LEFT_ALONE = {  # what the other options of `fitcheck --help` are where they are not given
-    **{"gpu": None, "vram_mib": None, "source": "auto", "as_json": False, "no_color": False},
-    **{"verbose": False, "explain": False, "derive": None, "form": None},
+    "gpu": None,
+    "vram_mib": None,
+    "source": "auto",
+    "as_json": False,
+    "no_color": False,
+    "verbose": False,
+    "explain": False,
+    "derive": None,
+    "form": None,
 }
 
 
@@ -56,7 +65,7 @@ def by_click(words: Sequence[str]) -> int:
 
 def changed() -> bool:
     """Whether the environment changes the rules or asks for completion."""
-    return bool(os.environ.get("FITCHECK_RULES")) or "_FITCHECK_COMPLETE" in os.environ
+    return bool(os.environ.get(VARIABLE_OF_FOLDERS)) or VARIABLE_OF_COMPLETION in os.environ
 
 
 def plain(words: Sequence[str]) -> Callable[[], int] | None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fitcheck.cli.completion import complete_folder
-from fitcheck.cli.main import VARIABLE_OF_FOLDERS, overlays_of_environment
+from fitcheck.cli.main import overlays_of_environment
+from fitcheck.cli.start import VARIABLE_OF_FOLDERS
 from fitcheck.engine.api import rules_for
 from fitcheck.engine.errors import InputProblem
 from fitcheck.engine.loading import Roots, files_of, roots_of, rule_folders

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -29,7 +29,7 @@ from .evaluation import (
 )
 
 MAX_ROWS = 100_000
-Row = tuple[Callable[[], Any], Callable[[], Any], Loop]  # value, condition, items bound so far
+Keep = Thunk | None  # the condition of the rows that count; None where all do
 
 
 class Lookup(Protocol):
@@ -83,16 +83,24 @@ class Algebra:
         return not value
 
     def logic(self, op: str, parts: Sequence[Thunk]) -> Thunk:
+        first, *rest = parts
+        if not rest:
+            return first
+        others = self.logic(op, rest)
         if op == "and":
-            return lambda run, loop: all(part(run, loop) for part in parts)
-        return lambda run, loop: any(part(run, loop) for part in parts)
+            return lambda run, loop: first(run, loop) and others(run, loop)
+        return lambda run, loop: first(run, loop) or others(run, loop)
 
     def choice(self, test: Thunk, yes: Thunk, no: Thunk) -> Thunk:
         return lambda run, loop: yes(run, loop) if test(run, loop) else no(run, loop)
 
-    def fold(self, node: ex.Fold, rows: Iterator[Row]) -> Any:
+    def fold(self, node: ex.Fold, run: Any, rows: Sequence[Loop], body: Thunk, keep: Keep) -> Any:
         """Combine the rows of a list; a value is asked for only where its condition holds."""
-        values, kind = [value() for value, keep, _ in rows if keep()], node.kind
+        if keep is None:
+            values = [body(run, row) for row in rows]
+        else:
+            values = [body(run, row) for row in rows if keep(run, row)]
+        kind = node.kind
         if kind == "sum":
             return sum(values)
         if kind == "count":
@@ -155,24 +163,14 @@ def _fold(node: ex.Fold, algebra: Algebra, lookup: Lookup) -> Thunk:
     keep = compile_tree(node.condition, algebra, lookup) if node.condition else None
     sources = [(loop.var, lookup.items(loop)) for loop in node.loops]
 
-    def bound(run: Any, loop: Loop, level: int) -> Iterator[Loop]:
-        if level == len(sources):
-            yield loop
-            return
-        var, items = sources[level]
-        for item in items(run, loop):
-            yield from bound(run, {**loop, var: item}, level + 1)
+    def rows(run: Any, loop: Loop) -> list[Loop]:
+        bound = [loop]
+        for var, items in sources:
+            outer, bound = bound, []
+            for row in outer:
+                bound += [{**row, var: item} for item in items(run, row)]
+                if len(bound) > MAX_ROWS:
+                    raise EvaluationError(f"more than {MAX_ROWS:,} rows in one aggregate")
+        return bound
 
-    def limited(run: Any, loop: Loop) -> Iterator[Loop]:
-        for number, inner in enumerate(bound(run, loop, 0)):
-            if number >= MAX_ROWS:
-                raise EvaluationError(f"more than {MAX_ROWS:,} rows in one aggregate")
-            yield inner
-
-    def row(run: Any, inner: Loop) -> Row:
-        return (lambda: body(run, inner)), (lambda: keep is None or keep(run, inner)), inner
-
-    def rows(run: Any, loop: Loop) -> Iterator[Row]:
-        return (row(run, inner) for inner in limited(run, loop))
-
-    return lambda run, loop: algebra.fold(node, rows(run, loop))
+    return lambda run, loop: algebra.fold(node, run, rows(run, loop), body, keep)

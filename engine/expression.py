@@ -205,9 +205,11 @@ _COMPARE: dict[type[ast.cmpop], str] = {
     ast.In: "in",
     ast.NotIn: "not in",
 }
-_NUMBER = re.compile(r"[0-9]+(_[0-9]{3})*(\.[0-9]+)?")
+MAX_SIGNS = 30
+_SIGNS = rf"(?:\bnot\b\s*|[-+~]\s*){{{MAX_SIGNS},}}"
+_NUMBER = r"[0-9]+(_[0-9]{3})*(\.[0-9]+)?"
 _NUMBER_OR_WORD = re.compile(r"""\"[^"]*"|'[^']*'|(?<![\w.])([0-9][\w.]*)""")
-_WORD = re.compile(r"""(["'])[\w .+*/:|,@-]{0,60}\1""")
+_WORD = r"""(["'])[\w .+*/:|,@-]{0,60}\1"""
 
 
 def parse(text: str) -> Node:
@@ -228,8 +230,8 @@ def parse(text: str) -> Node:
             f"{len(text):,} characters; an expression has at most {MAX_LENGTH:,}. "
             "Split it into quantities of their own.",
         )
-    strange = next((i for i, c in enumerate(text) if c not in CHARACTERS), None)
-    if strange is not None:
+    if not CHARACTERS.issuperset(text):
+        strange = next(i for i, c in enumerate(text) if c not in CHARACTERS)
         raise ExpressionError(
             "F202",
             "not-in-language",
@@ -253,14 +255,15 @@ def parse(text: str) -> Node:
 
 
 def _check_brackets(text: str) -> None:
-    depth = 0
-    for offset, char in enumerate(text):
+    depth, many = 0, sum(map(text.count, "([{")) > MAX_BRACKETS
+    for offset, char in enumerate(text if many else ""):
         depth += (char in "([{") - (char in ")]}")
         if depth > MAX_BRACKETS:
             raise ExpressionError(
                 "F209", "too-large", f"More than {MAX_BRACKETS} open brackets.", offset
             )
-    for run in re.finditer(r"(?:\bnot\b\s*|[-+~]\s*){30,}", text):
+    signs = text.count("not") + sum(map(text.count, "-+~"))
+    if signs >= MAX_SIGNS and (run := re.search(_SIGNS, text)):
         raise ExpressionError("F209", "too-large", "Too many signs in a row.", run.start())
 
 
@@ -268,7 +271,9 @@ def _check_numbers(text: str) -> None:
     """Refuse what Python reads with a warning, such as `1if a`, before it is read."""
     for found in _NUMBER_OR_WORD.finditer(text):
         number = found[1]
-        if number and (not _NUMBER.fullmatch(number) or len(number) > MAX_DIGITS):
+        if not number or (number.isdigit() and len(number) <= MAX_DIGITS):
+            continue
+        if not re.fullmatch(_NUMBER, number) or len(number) > MAX_DIGITS:
             raise ExpressionError(
                 "F202",
                 "not-in-language",
@@ -290,7 +295,8 @@ class _Reader:
         return ExpressionError(code, name, message, self.lead + getattr(node, "col_offset", 0))
 
     def source(self, node: ast.AST) -> str:
-        return ast.get_source_segment(self.text, node) or ""
+        """The text of a node; it is one line of ASCII, so columns are characters."""
+        return self.text[getattr(node, "col_offset", 0) : getattr(node, "end_col_offset", 0)]
 
     def read(self, node: ast.expr, depth: int = 0) -> Node:
         self.nodes += 1
@@ -350,14 +356,17 @@ class _Reader:
     def constant(self, node: ast.Constant, at: int) -> Node:
         written = self.source(node)
         if isinstance(node.value, str):
-            if _WORD.fullmatch(written):
+            if re.fullmatch(_WORD, written):
                 return Text(at, node.value)
             raise self.refuse(node, f"{written[:60]} is not a plain word.")
         if node.value is None or isinstance(node.value, bool):
             raise self.refuse(node, f"Write true or false, in lower case, instead of `{written}`.")
-        if not _NUMBER.fullmatch(written):  # .5, bytes
+        if not (written.isdigit() or re.fullmatch(_NUMBER, written)):  # .5, bytes
             raise self.refuse(node, f"`{written[:40]}` is not a plain number.")
-        exact = Fraction(written.replace("_", ""))
+        digits = written.replace("_", "")
+        if digits.isdigit():
+            return Number(at, int(digits), written)
+        exact = Fraction(digits)
         return Number(at, exact.numerator if exact.denominator == 1 else exact, written)
 
     def binary(self, node: ast.BinOp, at: int, depth: int) -> Node:

@@ -10,7 +10,7 @@ from .errors import FitcheckError, InputProblem
 from .evaluation import NO_LOOP
 from .flags import check_value
 from .record import record
-from .report import Prepared, build_report, find_caveats, verdict
+from .report import Prepared, is_refused, status_of
 from .run import Run
 from .template import MIB
 
@@ -129,7 +129,7 @@ def _changed(run: Run, change: Mapping[str, Any]) -> Run:
         run = run.with_flag(name, value)
     rules = run.rules
     rules.flags.refuse_conflicts(run.facts.settings, {})
-    if any(c.level == "refuse" for c in find_caveats(run)):
+    if is_refused(run):
         raise InputProblem("not modelled")
     return run
 
@@ -178,7 +178,7 @@ def propose(prepared: Prepared, goal: str = FITS) -> Proposal | None:
 
 def _reached(run: Run, goal: str) -> bool:
     if goal == SAFE:
-        return verdict(run)[0].safe
+        return status_of(run).safe
     assert run.rules.hints is not None
     return bool(run.value(run.rules.hints.data["fits"]))
 
@@ -231,8 +231,11 @@ def _proposal(
     changes = {name: value for name, value in after.items() if value != before[name]}
     says = tuple(dict.fromkeys(str(lever["says"]) for lever in levers))
     total = end.value(end.rules.hints.data["price"])
-    report = build_report(prepared.changed(**changes))
-    return Proposal(goal, changes, says, total, after, report.status, report.title, report.safe)
+    unsettled = prepared.changed(**changes).unsettled()
+    if bool(unsettled) != end.fact("run", "unsettled"):  # another profile, a draft or none
+        end = prepared.changed(**changes).run_with(unsettled)
+    status = status_of(end)
+    return Proposal(goal, changes, says, total, after, status.id, status.title, status.safe)
 
 
 def smallest_card(prepared: Prepared) -> Offer | None:
@@ -257,15 +260,17 @@ def smallest_card(prepared: Prepared) -> Offer | None:
         return card.fields.get("vendor") != own.get("vendor"), odd
 
     start = prepared.run_with(unsettled)
-    verdict(start)  # what every card shares is computed here, once
+    status_of(start)  # what every card shares is computed here, once
     first: Offer | None = None
+    alike: dict[Any, Run] = {}  # the last run on a card of that architecture shares most with it
     for card in sorted(cards, key=lambda c: (unusual(c), c.usable, len(c.id), c.id)):
         if first is not None and (unsettled or any(unusual(card))):
             break  # nothing that follows is better
-        run = start.with_card(card.facts())
+        generation = card.fields.get("architecture")
+        run = alike[generation] = alike.get(generation, start).with_card(card.facts())
         if not _reached(run, FITS):
             continue
-        status = verdict(run)[0]
+        status = status_of(run)
         offer = Offer(card, status.title, status.safe)
         if status.safe and not any(unusual(card)):
             return offer

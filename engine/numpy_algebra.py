@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from . import expression as ex
-from .algebra import Algebra, EvaluationError, Loop, Row, Thunk
+from .algebra import Algebra, EvaluationError, Keep, Loop, Thunk
 from .arrays import (
     INFINITY,
     NAN,
@@ -132,14 +133,16 @@ def _smallest(*values: Any) -> Any:
     return -_largest(*(-v for v in values))
 
 
-def _kept(rows: Iterator[Row]) -> Iterator[tuple[Any, Callable[[], Any]]]:
+def _kept(
+    run: Any, rows: Sequence[Loop], body: Thunk, keep: Keep
+) -> Iterator[tuple[Any, Callable[[], Any]]]:
     """The rows that some configuration keeps: where, and their value."""
-    for value, keep, bound in rows:
-        mask = settled(present(bound))
+    for row in rows:
+        mask = settled(present(row))
+        if keep is not None and possible(mask):
+            mask = settled(both(mask, keep(run, row)))
         if possible(mask):
-            mask = settled(both(mask, keep()))
-        if possible(mask):
-            yield mask, value
+            yield mask, partial(body, run, row)
 
 
 def _finite(value: Any) -> Any:
@@ -198,8 +201,8 @@ class NumpyAlgebra(Algebra):
 
         return choose
 
-    def fold(self, node: ex.Fold, rows: Iterator[Row]) -> Any:
-        kept = _kept(rows)
+    def fold(self, node: ex.Fold, run: Any, rows: Sequence[Loop], body: Thunk, keep: Keep) -> Any:
+        kept = _kept(run, rows, body, keep)
         if node.kind == "sum":
             return sum((select(mask, value(), 0.0) for mask, value in kept), 0.0)
         if node.kind == "count":

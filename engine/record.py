@@ -54,6 +54,9 @@ def _make(cls: Any, identity: bool) -> Any:
 
     def __init__(self: Any, *args: Any, **given: Any) -> None:
         values = self.__dict__
+        if len(args) == len(names) and not given:  # the usual way, in one step
+            values.update(zip(names, args))  # noqa: B905 (just counted)
+            return
         if len(args) > len(names):
             raise TypeError(f"{cls.__name__} has {len(names)} fields, not {len(args)}")
         if defaults:

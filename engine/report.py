@@ -277,6 +277,17 @@ def phase_levels(run: Run, components: Sequence[Component]) -> dict[str, int]:
 
 def verdict(run: Run) -> tuple[Status, tuple[str, ...]]:
     """The one status that holds, with the sentences that say why."""
+    rules, status = run.rules, status_of(run)
+    reasons = tuple(
+        sentence(run, status.formula, says)
+        for i, (when, says) in enumerate(status.because)
+        if rules.function(status.formula, when, ("because", i, "when"))(run, NO_LOOP)
+    )
+    return status, reasons
+
+
+def status_of(run: Run) -> Status:
+    """The one status that holds."""
     rules = run.rules
     held = [s for s in rules.statuses if rules.function(s.formula, s.when, ("when",))(run, NO_LOOP)]
     if len(held) != 1:
@@ -284,13 +295,16 @@ def verdict(run: Run) -> tuple[Status, tuple[str, ...]]:
         raise FitcheckError(
             f"profiles/statuses: exactly one status has to hold, and here it is {names}."
         )
-    status = held[0]
-    reasons = tuple(
-        sentence(run, status.formula, says)
-        for i, (when, says) in enumerate(status.because)
-        if rules.function(status.formula, when, ("because", i, "when"))(run, NO_LOOP)
+    return held[0]
+
+
+def is_refused(run: Run) -> bool:
+    """Whether a limit says that this run is not modelled."""
+    return any(
+        limit.level == "refuse" and _holds(run, formula, limit) is not None
+        for formula in run.rules.formulas.values()
+        for limit in formula.limits
     )
-    return status, reasons
 
 
 def find_caveats(run: Run) -> tuple[Caveat, ...]:

@@ -340,21 +340,25 @@ class Rules:
         return {flag: self._downstream(names) for flag, names in direct.items()}
 
     @cached_property
-    def affected_by_card(self) -> frozenset[str]:
-        """Every formula whose value can depend on the card, through profiles too."""
+    def affected_by_card(self) -> Mapping[str, frozenset[str]]:
+        """
+        What a card decides, to every formula whose value can depend on it: `card.<field>`, and
+        `profiles.<kind>` where a profile of that kind is chosen by the card.
+        """
         kinds = {
             f"profiles.{kind}"
             for kind, profiles in self.profiles.items()
             if any(key.partition(".")[0] == "card" for p in profiles for key in p.matches)
         }
-        return self._downstream(
-            formula.id
-            for formula in self.formulas.values()
-            if any(
-                s.source.startswith("card.") or s.source.rpartition(".")[0] in kinds
-                for s in formula.symbols.values()
-            )
-        )
+        direct: dict[str, list[str]] = {}
+        for formula in self.formulas.values():
+            for symbol in formula.symbols.values():
+                place, _, field = symbol.source.rpartition(".")
+                if place == "card":
+                    direct.setdefault(f"card.{field}", []).append(formula.id)
+                elif place in kinds:
+                    direct.setdefault(place, []).append(formula.id)
+        return {source: self._downstream(names) for source, names in direct.items()}
 
     @cached_property
     def affected_by_band(self) -> frozenset[str]:

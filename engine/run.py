@@ -210,11 +210,28 @@ class Run:
         return Run(self.rules, self.facts, end, kept, dict(self.profiles), self)
 
     def with_card(self, card: Mapping[str, Any]) -> Run:
-        """This run on another card, given by its facts; what cannot depend on it is kept."""
-        touched = self.rules.affected_by_card
-        kept = {k: v for k, v in self.values.items() if k[0] not in touched}
+        """This run on another card, given by its facts; what is the same there is kept."""
         facts = Facts(self.facts.settings, {**self.facts.records, "card": card}, self.facts.lists)
-        return Run(self.rules, facts, self.band, kept, None, self)
+        other, before = Run(self.rules, facts, self.band, parent=self), self.facts.records["card"]
+        touched: set[str] = set()
+        for source, formulas in self.rules.affected_by_card.items():
+            place, _, name = source.partition(".")
+            same = (
+                self._same_profile(other, name)
+                if place == "profiles"
+                else (name in before and name in card and before[name] == card[name])
+            )
+            if not same:
+                touched |= formulas
+        other.values.update({k: v for k, v in self.values.items() if k[0] not in touched})
+        return other
+
+    def _same_profile(self, other: Run, kind: str) -> bool:
+        """Whether another run chooses the profile that this one has chosen."""
+        try:
+            return kind in self.profiles and self.profiles[kind][0] is other.profile(kind)[0]
+        except FitcheckError:
+            return False  # raised again where its value is asked for
 
     def with_flag(self, name: str, value: Any) -> Run:
         """This run with one flag changed; values that cannot depend on it are kept."""

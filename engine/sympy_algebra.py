@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -12,8 +12,8 @@ from . import expression as ex
 from .algebra import (
     Algebra,
     EvaluationError,
+    Keep,
     Loop,
-    Row,
     Thunk,
     power_of_two_floor as exact_power_of_two_floor,
 )
@@ -176,16 +176,16 @@ class SympyAlgebra(Algebra):
 
         return choose
 
-    def fold(self, node: ex.Fold, rows: Iterator[Row]) -> Any:
+    def fold(self, node: ex.Fold, run: Any, rows: Sequence[Loop], body: Thunk, keep: Keep) -> Any:
         import sympy
 
         empty = {"max": -sympy.oo, "min": sympy.oo, "any": sympy.false}.get(node.kind, sympy.S.Zero)
         terms, places = [], []
-        for value, keep, bound in rows:
-            truth = keep()
+        for bound in rows:
+            truth = True if keep is None else keep(run, bound)
             truth = plain(truth) if isinstance(truth, bool) else truth
             if truth != plain(False):
-                counted = sympy.S.One if node.kind == "count" else value()
+                counted = sympy.S.One if node.kind == "count" else body(run, bound)
                 terms.append(_either(truth, counted, empty))
                 places = [e.place[-1] for e in bound.values() if isinstance(e, Entry)]
         if any(isinstance(p, sympy.Symbol) for p in places):

@@ -13,8 +13,7 @@ from fractions import Fraction
 
 from .record import record
 
-_PART = re.compile(r"[A-Za-z_]+|1")
-_QUANTITY = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)\s+([A-Za-z]+)")
+_QUANTITY = r"([0-9][0-9_]*(?:\.[0-9]+)?)\s+([A-Za-z]+)"
 
 
 class UnitError(Exception):
@@ -54,11 +53,11 @@ class Units:
         words = str(text).replace(" ", "")
         powers: dict[str, int] = {}
         sign = 1
-        for index, part in enumerate(re.split(r"([*/])", words)):
-            if index % 2:
+        for part in words.replace("*", " * ").replace("/", " / ").split(" "):
+            if part in ("*", "/"):
                 sign = -1 if part == "/" else 1
                 continue
-            if not _PART.fullmatch(part):
+            if part != "1" and not (part.isascii() and part.replace("_", "a").isalpha()):
                 raise UnitError(f"`{text}` is not a unit")
             if part in self.dimensions:
                 powers[part] = powers.get(part, 0) + sign
@@ -69,7 +68,7 @@ class Units:
 
     def quantity(self, text: str) -> tuple[int | Fraction, Unit]:
         """`24576 MiB` to exact bytes and its unit."""
-        found = _QUANTITY.fullmatch(text.strip())
+        found = re.fullmatch(_QUANTITY, text.strip())
         if not found:
             raise UnitError(f"`{text}` is not a number with a unit, such as 24576 MiB")
         number, size = found.groups()

@@ -7,7 +7,7 @@ same is asked of every expression in the formula files.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,7 @@ import sympy
 from hypothesis import assume, given, settings, strategies as st
 
 from fitcheck.engine import expression as ex
-from fitcheck.engine.algebra import EXACT, Algebra, EvaluationError, Row
+from fitcheck.engine.algebra import EXACT, Algebra, EvaluationError, Keep, Loop, Thunk
 from fitcheck.engine.api import rules_for
 from fitcheck.engine.arrays import Coded
 from fitcheck.engine.columns import floats, stacked
@@ -74,12 +74,12 @@ class Careful(Algebra):
     compare = MappingProxyType({n: watched(n, f) for n, f in Algebra.compare.items()})
     functions = MappingProxyType({n: watched(n, f) for n, f in Algebra.functions.items()})
 
-    def fold(self, node: ex.Fold, rows: Iterator[Row]) -> Any:
-        kept = [(value, lambda: True, bound) for value, keep, bound in rows if keep()]
+    def fold(self, node: ex.Fold, run: Any, rows: Sequence[Loop], body: Thunk, keep: Keep) -> Any:
+        kept = [row for row in rows if keep is None or keep(run, row)]
         if node.kind == "sum" and kept:
-            values = [value() for value, _, _ in kept]
+            values = [body(run, row) for row in kept]
             return steady(sum(values), *values)
-        return super().fold(node, iter(kept))
+        return super().fold(node, run, kept, body, None)
 
 
 CAREFUL = Careful()

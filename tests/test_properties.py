@@ -385,7 +385,10 @@ def test_what_is_kept_from_another_run_is_what_a_fresh_one_computes(flags: dict[
     for band in (LOW, HIGH):
         fresh = Run(rules, run.facts, band)
         assert {n: run.at_band(band).value(n) for n in names} == {n: fresh.value(n) for n in names}
+    chained = run
     for card in ALL_CARDS:
         other = Prepared(rules, start.settings, card, start.model).run_with(())
-        moved = run.with_card(card.facts())
-        assert {n: moved.value(n) for n in names} == {n: other.value(n) for n in names}
+        expected = {n: other.value(n) for n in names}
+        moved, chained = run.with_card(card.facts()), chained.with_card(card.facts())
+        assert {n: moved.value(n) for n in names} == expected
+        assert {n: chained.value(n) for n in names} == expected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import re  # patterns are compiled when first needed: each costs a start 0.2 ms
 from typing import Literal
 
 from ..record import record
@@ -11,9 +11,8 @@ SourceKind = Literal["local", "catalogue", "hub"]
 
 # Organisation and repository, or a bare repository. The Hub's own rules are a little stricter;
 # what passes here and fails there is reported in the Hub library's words.
-_HUB_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,95})?")
-_HUB_ADDRESS = re.compile(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)")
-_DRIVE = re.compile(r"[A-Za-z]:")
+_HUB_ID = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,95})?"
+_HUB_ADDRESS = r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)"
 
 WEIGHT_SUFFIXES = (
     ".safetensors",
@@ -58,12 +57,12 @@ def quoted(text: str) -> str:
 
 def is_hub_id(text: str) -> bool:
     """True for `org/name` or a bare name made of the characters that the Hub allows."""
-    return _HUB_ID.fullmatch(text) is not None
+    return re.fullmatch(_HUB_ID, text) is not None
 
 
 def id_in_address(text: str) -> str | None:
     """The `org/name` in the address of a model's page on the Hub, or None."""
-    found = _HUB_ADDRESS.match(text)
+    found = re.match(_HUB_ADDRESS, text) if text.startswith("http") else None
     return found.group(1) if found and is_hub_id(found.group(1)) else None
 
 
@@ -73,6 +72,6 @@ def looks_like_path(text: str) -> bool:
         text.startswith(("./", "../", "/", "~"))
         or text in (".", "..")
         or "\\" in text
-        or _DRIVE.match(text) is not None
+        or (text[1:2] == ":" and text[0].isascii() and text[0].isalpha())  # a drive
         or text.lower().endswith((".json", *WEIGHT_SUFFIXES))
     )

@@ -23,7 +23,7 @@ def verbose_view(report: Report) -> list[RenderableType]:
     for name in dict.fromkeys(f.per for f in formulas if f.per is not None):
         parts += ["", per_item(report, name, [f for f in formulas if f.per == name])]
     components = {c.id for c in report.components}
-    rest = [f for f in formulas if f.per is None and f.id not in components]
+    rest = [f for f in formulas if f.id in report and f.id not in components]
     return [*parts, "", quantities(report, rest)]
 
 

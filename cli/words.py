@@ -78,6 +78,8 @@ def quantities(report: Report) -> dict[str, dict[str, Any]]:
     result: dict[str, dict[str, Any]] = {}
     for formula in report.prepared.rules.formulas.values():
         if formula.per is None:
+            if formula.id not in report:
+                continue
             value: Any = _plain(report[formula.id])
         else:
             value = {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import expression as ex
 from .algebra import EXACT, NO_LOOP, Loop, compile_tree
 from .cards import Card
+from .closed_form import closed_form
 from .errors import InputProblem
 from .formula import Case, Constant, Evidence, Formula, Symbol, Table
 from .grades import grade_of, holds_here
@@ -138,7 +139,7 @@ class _Deriver:
 
     def special(self) -> Step:
         formula, run = self.formula, self.run
-        value = run.value(formula.id)
+        value, says = run.value(formula.id), formula.counts
         line = f"{formula.source.mark(('search',) if formula.search else ('band',))}"
         if formula.search:
             found = run.searches[formula.id]
@@ -150,6 +151,8 @@ class _Deriver:
                 numbers = "false already at 1"
             else:
                 numbers = f"true at {value:,}, false at {value + 1:,} (each a full evaluation)"
+            form = closed_form(run, formula)
+            says = f"{says} {form.sentence(option)}" if form else says
         else:
             assert formula.band is not None
             end = "lower" if formula.band[1] == 0 else "upper"
@@ -167,7 +170,7 @@ class _Deriver:
             amount(value, formula.unit),
             value,
             formula.unit.text,
-            formula.counts,
+            says,
             (),
             (),
             (),

@@ -37,12 +37,13 @@ def explain(report: Report, width: int = WIDTH) -> str:
     Returns
     -------
     str
-        Paragraphs: the largest component, priced changes, verdict, caveats, evidence.
+        Paragraphs: the largest component, priced changes, verdict, ceilings, caveats, evidence.
     """
     paragraphs = [
         wrapped(largest_component(report), width),
         prices(report, width),
         "\n".join(wrapped(line, width) for line in verdict_lines(report)),
+        listed("One at a time, all else as it is:", ceilings(report), width),
         listed("Caveats:", caveats(report), width),
         listed("Evidence:", evidence(report), width),
     ]
@@ -141,6 +142,18 @@ def verdict_lines(report: Report) -> list[str]:
         card = f"{offer.card.title} (--gpu {offer.card.id}, {mib(offer.card.usable)} usable"
         lines.append(f"As it is, it would fit on {card}, {offer.title}).")
     return lines
+
+
+def ceilings(report: Report) -> list[str]:
+    """How far each flag could go by itself, from every quantity that searches for what fits."""
+    rules, found = report.prepared.rules, []
+    fits = rules.hints and rules.hints.data["fits"]
+    for formula in sorted(rules.formulas.values(), key=lambda f: (f.order, f.id)):
+        if formula.search and formula.search.text == fits and formula.id in report:
+            value, search = report[formula.id], report.run.searches[formula.id]
+            more = " or more" if search.capped else ""
+            found.append(f"{lowered(formula.title)}: {value:,}{more}")
+    return found
 
 
 def options_of(report: Report, changes: Mapping[str, object]) -> str:

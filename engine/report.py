@@ -120,9 +120,15 @@ class Report(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         formula = self.prepared.rules.formulas.get(name)
-        if formula is None or formula.per is not None:
+        if formula is None or not self._has(formula):
             raise KeyError(name)
         return self.run.value(name)
+
+    def _has(self, formula: Formula) -> bool:
+        """Whether a quantity has one value here: without adapters there is no largest rank."""
+        flags, settings = self.prepared.rules.flags.flags, self.prepared.settings.values
+        needs = flags[formula.search.flag].null_without if formula.search else None
+        return formula.per is None and (not needs or bool(settings[needs]))
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__
@@ -139,7 +145,7 @@ class Report(Mapping[str, Any]):
         return rebuilt, parts  # the rules hold functions, so they are read again
 
     def __iter__(self) -> Iterator[str]:
-        return (n for n, f in self.prepared.rules.formulas.items() if f.per is None)
+        return (n for n, f in self.prepared.rules.formulas.items() if self._has(f))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

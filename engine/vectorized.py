@@ -7,13 +7,14 @@ to about 1e-15; a configuration that it refuses is refused here with the same me
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from . import expression as ex
 from .algebra import NO_LOOP, EvaluationError, Thunk, compile_tree
 from .arrays import NAN, PRESENT, Coded, both, coded, lookup, negate, possible, select, settled
+from .closed_form import comparison
 from .columns import at, checked, key_codes, objects, shapes, stack, working
 from .errors import FitcheckError
 from .flags import Settings
@@ -24,6 +25,7 @@ from .record import replace
 from .rules import Compiled, Rules
 from .run import MAX_ITEMS, Facts, Key, Run
 from .scope import Scope
+from .vector_search import largest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -226,9 +228,7 @@ class VectorRun(Run):
         """The formula's cases over arrays, compiled once for these rules."""
         known = _COMPILED.setdefault(self.rules, {})
         if name not in known:
-            formula = self.rules.formula(name)
-            floats = {n: floated(c) for n, c in formula.constants.items()}
-            known[name] = self.rules.compile_formula(replace(formula, constants=floats), NUMPY)
+            known[name] = self.rules.compile_formula(with_floats(self.rules.formula(name)), NUMPY)
         return known[name]
 
     def at_band(self, end: int) -> VectorRun:
@@ -248,36 +248,37 @@ class VectorRun(Run):
         import numpy as np
 
         assert formula.search is not None
-        flag = formula.search.flag
-        top = float(self.rules.flags.flags[flag].high)
-        good, step, undefined = (
-            np.zeros(self.shape),
-            np.ones(self.shape),
-            np.zeros(self.shape, bool),
-        )
+        flag, margin = formula.search.flag, self.margin(formula)
+        undefined = np.zeros(self.shape, bool)
 
-        def holds(n: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-            truth = np.asarray(condition(self.with_flag(flag, n), NO_LOOP), float)
+        def tried(n: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+            there = self.with_flag(flag, n)
+            truth = np.asarray(condition(there, NO_LOOP), float)
             np.logical_or(undefined, np.isnan(truth), out=undefined)
-            return np.asarray(truth == 1)
+            room = np.asarray(margin(there), float)
+            return np.broadcast_to(truth == 1, n.shape), np.broadcast_to(room, n.shape)
 
-        climbing = step <= top
-        while climbing.any():
-            climbing = climbing & holds(np.where(climbing, step, 1.0))
-            good = np.where(climbing, step, good)
-            step = np.where(climbing, 2 * step, step)
-            climbing &= step <= top
-        over = (good > 0) & (step > top)
-        capped = over & ((good == top) | holds(np.full(self.shape, top))) if over.any() else over
-        good, bad = np.where(capped, top, good), np.where(capped, top + 1, np.minimum(step, top))
-        while (apart := bad - good > 1).any():
-            middle = np.where(apart, np.floor((good + bad) / 2), 1.0)
-            ok = holds(middle)
-            good, bad = np.where(apart & ok, middle, good), np.where(apart & ~ok, middle, bad)
+        good = largest(self.shape, float(self.rules.flags.flags[flag].high), tried)
         return np.where(undefined, NAN, good)
+
+    def margin(self, formula: Formula) -> Callable[[VectorRun], Any]:
+        """How far the condition of a search is from its edge; NaN where it is no comparison."""
+        assert formula.search is not None
+        sides = comparison(self.rules, formula, formula.search.condition, ("search", "while"))
+        if sides is None:
+            return lambda run: NAN
+        place, path, *trees = sides
+        floats = with_floats(place)
+        low, high = (self.rules.compile(floats, tree, path, NUMPY) for tree in trees)
+        return lambda run: high(run, NO_LOOP) - low(run, NO_LOOP)
+
+
+def with_floats(formula: Formula) -> Formula:
+    """The formula with floats for its constants, because NumPy makes objects of fractions."""
+    return replace(formula, constants={n: floated(c) for n, c in formula.constants.items()})
 
 
 def floated(constant: Constant) -> Constant:
-    """The constant with floats, because NumPy makes objects of fractions."""
+    """The constant with floats."""
     band: Any = tuple(map(float, constant.band))
     return replace(constant, band=band)

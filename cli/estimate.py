@@ -120,6 +120,8 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
         return 0
     flags = options.training_given(typed, rules.flags)
     try:
+        if values["stack"]:
+            flags = {**rules.flags.stack(values["stack"]), **flags}
         rules.flags.resolve(flags)
         if values["model"] or "gpu" in typed or "vram_mib" in typed:
             choose_card(rules, values["gpu"], values["vram_mib"])

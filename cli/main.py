@@ -14,7 +14,7 @@ from fitcheck.cli.output import say, write_error
 from fitcheck.cli.start import VARIABLE_OF_COMPLETION, VARIABLE_OF_FOLDERS
 from fitcheck.engine.errors import InputProblem
 
-DEFAULT, WORKSHOP = "estimate", "rules"
+DEFAULT, WORKSHOP, MODELS = "estimate", "rules", "models"
 
 
 class Router(click.Group):
@@ -40,6 +40,10 @@ class Router(click.Group):
             from fitcheck.cli.rules import group  # only when asked for: an estimate never needs it
 
             return group
+        if cmd_name == MODELS:
+            from fitcheck.cli.models import group as models
+
+            return models
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(
@@ -116,6 +120,7 @@ HELP = {"help_option_names": ["-h", "--help"]}  # of every subcommand too
 
 cli = Router(name=PROGRAM, add_help_option=False, context_settings=HELP)
 cli.add_command(click.Command(WORKSHOP))  # its name alone; get_command() loads the real one
+cli.add_command(click.Command(MODELS))
 
 
 def run(words: Sequence[str]) -> int:

@@ -149,6 +149,13 @@ def own_options(default_card: str) -> list[Option]:
             help="Where to look for the model. [default: auto]",
         ),
         Option(
+            ["stack", "--stack"],
+            ORIGIN,
+            metavar="NAME=VERSION",
+            help="Library versions that facts hang on, such as transformers=4.57.6; several with "
+            "commas.",
+        ),
+        Option(
             ["rules", "--rules"],
             ORIGIN,
             multiple=True,

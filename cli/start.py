@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 VARIABLE_OF_FOLDERS = "FITCHECK_RULES"  # folders with rule files, separated as in PATH
 VARIABLE_OF_COMPLETION = "_FITCHECK_COMPLETE"  # set by the shell's script when it asks for names
-SUBCOMMANDS = ("estimate", "rules")
+SUBCOMMANDS = ("estimate", "models", "rules")
 HELP = (["--help"], ["-h"])
 TEXT_OPTIONS = {"--gpu": "gpu"}
 NUMBER_OPTIONS = {"--vram-mib": "vram_mib"}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import InputProblem, RuleFileError
 from .paths import bundled_root
+from .record import replace
 
 if TYPE_CHECKING:  # imported where they are used: --help needs none of them
     from .architecture import Model
@@ -139,7 +140,8 @@ def prepare(
 
     settings = rules.flags.resolve(flags)
     card = choose_card(rules, gpu, vram_mib)
-    canonical = read_model(rules, model, source, parameters)
+    stack = rules.flags.versions(settings)
+    canonical = read_model(rules, model, source, parameters, stack)
     return Prepared(rules, settings, card, canonical)
 
 
@@ -165,8 +167,14 @@ def read_model(
     model: str | os.PathLike[str] | Mapping[str, Any],
     source: Source,
     parameters: int | None = None,
+    stack: Mapping[str, Any] | None = None,
 ) -> Model:
-    """The canonical model behind what a person typed; `parameters` replaces the source's count."""
+    """
+    The canonical model behind what a person typed.
+
+    `parameters` replaces the source's count; `stack` are library versions, those of the flags'
+    defaults where it is not given.
+    """
     from .architecture import refuse_unsupported, resolve
     from .sources import RawModel, load_model
     from .sources.names import printable
@@ -188,4 +196,8 @@ def read_model(
             raise InputProblem(f"source {source!r} is not one of {', '.join(SOURCES)}.")
         raw = load_model(model, source=source, check=check)
     count = raw.reported_params if parameters is None else parameters
-    return resolve(rules.architectures, raw.name, raw.config, raw.source, count, raw.place)
+    versions = rules.stack if stack is None else stack
+    found = resolve(
+        rules.architectures, raw.name, raw.config, raw.source, count, raw.place, versions
+    )
+    return replace(found, warnings=(raw.remark, *found.warnings)) if raw.remark else found

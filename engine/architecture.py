@@ -1,24 +1,24 @@
-"""From config.json to the canonical model: fields with their origin, and a list of layer groups.
+"""Which architecture file covers a config.json, and the canonical model that comes out.
 
 Which keys are read, what stands in for an absent one, which shapes are refused and why, is data
-(`profiles/architectures/`).
+(`profiles/architectures/`, `profiles/blocks/`); `resolver.py` evaluates it.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from .errors import InputProblem, Refusal, RuleFileError
-from .evaluation import NO_LOOP, EvaluationError, Thunk
+from .config_fields import Config, text_part
+from .errors import Refusal
+from .evaluation import Thunk
 from .flags import fill
 from .record import record
 from .sources.names import printable
-from .template import show
 
 if TYPE_CHECKING:
+    from .composing import Origins
     from .yaml_problems import Path
     from .yaml_source import Source
 
@@ -28,9 +28,10 @@ class Model:
     """
     A canonical model.
 
-    `fields` are scalars (hidden_size, ...), `lists` holds `layer_groups`: equal layers with a
-    count, their dims and their linear modules. `origin` says which config key or rule each field
-    came from.
+    `fields` are scalars (hidden_size, ...). `lists` holds `layer_groups` (equal decoder layers with
+    a count, their dims, linear modules, other parameters and caches), `outer_groups` (embeddings,
+    head, last norm) and `tower_groups` (vision and audio). `origin` says which config key or rule
+    each field came from.
     """
 
     name: str
@@ -42,24 +43,59 @@ class Model:
     counted_parameters: int | None
     architecture: str
     verified: bool
-    layer_origin: Mapping[str, tuple[str, Path]]  # list field to expression and its place
+    layer_origin: Mapping[str, tuple[str, str, Path]]  # list field to expression, file id, place
     warnings: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    drafts: tuple[str, ...] = ()  # architecture files that are not settled, or a part of them
 
 
-@record(identity=True)
 class Architecture:
-    """One file of `profiles/architectures/`."""
+    """
+    One file of `profiles/architectures/`.
 
-    id: str
-    status: str
-    data: Mapping[str, Any]
-    source: Source
-    overlay: bool
-    functions: dict[Any, Thunk]  # expressions of the file by their text, made when needed
+    `own` is what the file says by itself; `data` is that with what it extends and with its blocks
+    written out, made when it is first needed.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        status: str,
+        own: Mapping[str, Any],
+        source: Source,
+        overlay: bool,
+        compose: Callable[[], Mapping[str, Any]],
+        trace: Callable[[], Origins],
+    ) -> None:
+        self.id, self.status, self.own, self.source = id, status, own, source
+        self.overlay, self._compose, self._trace = overlay, compose, trace
+        self.functions: dict[Any, Thunk] = {}  # expressions by their text, made when needed
+
+    @cached_property
+    def data(self) -> Mapping[str, Any]:
+        """The whole file; raises `RuleFileError`."""
+        return self._compose()
+
+    @cached_property
+    def origins(self) -> Origins:
+        """Where each part of the whole came from."""
+        return self._trace()
+
+    def home(self, path: Path) -> tuple[Source, Path]:
+        """The file that said what stands at a path of `data`, and the path there."""
+        from .composing import home_of
+
+        return home_of(self.origins, self.source, path)
+
+    def names(self, model_type: Any) -> bool:
+        """Whether the file covers a model type by its name."""
+        return model_type in self.own.get("matches", {}).get("model_type", ())
 
     def claims(self, config: Mapping[str, Any]) -> int | None:
         """How many conditions of `matches` the config meets, None if one fails."""
+        conditions = self.own.get("matches")
+        if conditions is None:
+            return None  # a file that others extend
         present = {k for k, v in config.items() if v is not None}
         tests: Mapping[str, Callable[[Any], bool]] = {
             "model_type": lambda wanted: config.get("model_type") in wanted,
@@ -68,17 +104,16 @@ class Architecture:
             "no_key": lambda wanted: present.isdisjoint(wanted),
             "equals": lambda wanted: all(config.get(k) == v for k, v in wanted.items()),
         }
-        conditions = self.data.get("matches", {})
         if all(tests[key](wanted) for key, wanted in conditions.items()):
             return len(conditions)
         return None
 
     def refusal(self, name: str, config: Mapping[str, Any]) -> str | None:
         """The sentence with which this file refuses the config, if it does."""
-        refuse = self.data.get("refuse")
+        refuse = self.own.get("refuse")
         if refuse is None or self.claims(config) is None:
             return None
-        conditions = self.data.get("matches", {})
+        conditions = self.own.get("matches", {})
         present = [
             k
             for k in (*conditions.get("any_key", ()), *conditions.get("equals", ()))
@@ -97,11 +132,39 @@ class Architecture:
 def refuse_unsupported(
     architectures: Sequence[Architecture], name: str, config: Mapping[str, Any]
 ) -> None:
-    """Raise `Refusal` where a file says that this config is not modelled."""
-    for architecture in architectures:
-        says = architecture.refusal(name, config)
+    """
+    Raise `Refusal` where a file says that this config is not modelled.
+
+    A file that names a type knows it better than those that go by keys. Where one file models the
+    type and another refuses it, the refusal holds if it states more conditions than the type.
+    """
+    kind = config.get("model_type")
+    modelled = max(
+        (a.claims(config) or 0 for a in architectures if "refuse" not in a.own and a.names(kind)),
+        default=0,
+    )
+    for architecture in sorted(architectures, key=lambda a: not a.names(kind)):
+        closer = architecture.names(kind) and (architecture.claims(config) or 0) > modelled
+        says = architecture.refusal(name, config) if closer or not modelled else None
         if says is not None:
             raise Refusal(says)
+
+
+def choose(
+    architectures: Sequence[Architecture], name: str, config: Mapping[str, Any]
+) -> Architecture:
+    """The file that covers a config; raises `Refusal`."""
+    refuse_unsupported(architectures, name, config)
+    fitting = [
+        (met, a)
+        for a in architectures
+        if "refuse" not in a.own and (met := a.claims(config)) is not None
+    ]
+    if not fitting:
+        raise Refusal(
+            f"{name} (model_type {config.get('model_type')}): no architecture file covers it."
+        )
+    return max(fitting, key=lambda pair: pair[0])[1]
 
 
 def resolve(
@@ -111,9 +174,11 @@ def resolve(
     source: str,
     counted: int | None,
     place: str = "config.json",
+    stack: Mapping[str, Any] | None = None,
 ) -> Model:
     """
-    The canonical model of a config; `place` is what origins call it.
+    The canonical model of a config; `place` is what origins call it, `stack` holds the library
+    versions that facts may hang on.
 
     Raises
     ------
@@ -122,239 +187,17 @@ def resolve(
     InputProblem
         A field is missing, of the wrong type, or out of range; the message names it.
     """
-    refuse_unsupported(architectures, name, config)
-    fitting = [
-        (met, a)
-        for a in architectures
-        if "refuse" not in a.data and (met := a.claims(config)) is not None
-    ]
-    if not fitting:
-        raise Refusal(
-            f"{name} (model_type {config.get('model_type')}): no architecture file covers it."
-        )
-    architecture = max(fitting, key=lambda pair: pair[0])[1]
-    return _Resolver(architecture, name, config, place).model(source, counted)
+    from .resolver import Resolver, check_type
 
-
-class _Resolver:
-    """Evaluates one architecture file for one config; it is its own `run` for the compiler."""
-
-    def __init__(
-        self, architecture: Architecture, name: str, config: Mapping[str, Any], place: str
-    ) -> None:
-        self.architecture, self.name, self.config, self.place = architecture, name, config, place
-        kind = config.get("model_type")
-        if kind is not None and not isinstance(kind, str):
-            raise InputProblem(
-                f"config.json field 'model_type' has to be a word, not {shown(kind)}."
-            )
-        self.values: dict[str, Any] = {"model_type": printable(kind or "", 60)}
-        self.values.update(
-            {n: c["value"] for n, c in architecture.data.get("constants", {}).items()}
-        )
-        self.origin: dict[str, str] = {}
-        self.layer_origin: dict[str, tuple[str, Path]] = {}
-        self.warnings: list[str] = []
-
-    def flag(self, name: str) -> Any:
-        return self.values[name]
-
-    def evaluate(self, text: Any, path: Path) -> Any:
-        """An expression over the fields resolved so far."""
-        source = self.architecture.source
-        try:
-            function = self.architecture.functions.get(text)
-            if function is None:
-                function = self.compile(text, path)
-            return function(self, NO_LOOP)
-        except (EvaluationError, TypeError) as error:
-            raise InputProblem(
-                f"{self.name}: {error}, while reading config.json with {source.mark(path)}."
-            ) from None
-
-    def compile(self, text: Any, path: Path) -> Thunk:
-        """An expression of the file as a function; raises `RuleFileError` with its place."""
-        from . import expression as ex
-        from .algebra import EXACT, compile_tree
-        from .field_scope import FieldScope
-        from .scope import NameProblem
-
-        source = self.architecture.source
-        try:
-            tree = ex.parse(str(text) if isinstance(text, int) else text)
-            scope = FieldScope({}, {}, {}, self.values, {})
-            function = compile_tree(tree, EXACT, scope.inside(tree))
-        except (ex.ExpressionError, NameProblem) as error:
-            offset = error.offset if isinstance(error, ex.ExpressionError) else error.at
-            mark = source.inside(path, offset)
-            raise RuleFileError(
-                [source.problem(error.code, error.name, mark, error.message)]
-            ) from None
-        self.architecture.functions[text] = function
-        return function
-
-    def model(self, source: str, counted: int | None) -> Model:
-        data = self.architecture.data
-        for name, spec in data["fields"].items():
-            self.values[name] = self.field(name, spec)
-        for index, check in enumerate(data.get("checks", ())):
-            if self.evaluate(check["when"], ("checks", index, "when")):
-                raise InputProblem(fill(check["says"], self.values))
-        kind = self.values["model_type"]
-        verified = kind in data.get("verified", ())
-        if not verified:
-            self.warnings.append(fill(data["unverified"]["says"], {"model_type": kind or "(none)"}))
-        groups = [g for i, s in enumerate(data["layer_groups"]) for g in self.groups(i, s)]
-        fields = {n: self.values[n] for n in data["fields"]}
-        return Model(
-            self.name,
-            kind or None,
-            fields,
-            {"layer_groups": groups},
-            self.origin,
-            source,
-            counted,
-            self.architecture.id,
-            verified,
-            self.layer_origin,
-            tuple(self.warnings),
-            tuple(self.remarks(data.get("remarks", ()))),
-        )
-
-    def remarks(self, entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-        """What should be said about keys that this file does not price."""
-        for remark in entries:
-            present = [k for k in remark["any_key"] if self.config.get(k) is not None]
-            if present:
-                yield fill(remark["says"], {**self.values, "key": present[0]})
-
-    def field(self, name: str, spec: Mapping[str, Any]) -> Any:
-        for key in spec["from"]:
-            if self.config.get(key) is not None:
-                value = self.check(key, spec, self.config[key])
-                self.origin[name] = f"{self.place}, {key}"
-                return value
-        key = spec["from"][0]
-        null = next((k for k in spec["from"] if k in self.config), None)
-        if null is not None and "when_null" in spec:
-            self.origin[name] = f"{self.place}, {null} is null"
-            return self.evaluate(spec["when_null"], ("fields", name, "when_null"))
-        if "otherwise" not in spec:
-            others = [k for k, v in self.config.items() if v is not None]
-            import difflib
-
-            near = difflib.get_close_matches(key, others, 1, 0.8)
-            hint = f" There is '{near[0]}': is it meant?" if near else ""
-            raise InputProblem(
-                f"config.json has no '{key}' ({spec['meaning']}), so {self.name} cannot be "
-                f"estimated.{hint}"
-            )
-        value = self.evaluate(spec["otherwise"], ("fields", name, "otherwise"))
-        if spec["type"] == "integer" and isinstance(value, Fraction):
-            raise InputProblem(
-                f"config.json has no '{key}', and {spec['otherwise']} = {float(value):g} is "
-                f"not whole. Add '{key}' ({spec['meaning']})."
-            )
-        self.origin[name] = f"{spec['otherwise']} ({self.place} has no {key})"
-        if "warn" in spec:
-            self.warnings.append(fill(spec["warn"], {**self.values, name: f"{value:,}"}))
-        return value
-
-    def check(self, key: str, spec: Mapping[str, Any], value: Any) -> Any:
-        """The value of a config key, of the right type and in range, or `InputProblem`."""
-        place = f"config.json field '{key}'"
-        if spec["type"] in ("text", "list"):
-            return self.check_entries(place, spec, value)
-        if spec["type"] == "boolean":
-            if not isinstance(value, bool):
-                raise InputProblem(
-                    f"{place} is {shown(value)}; it has to be true or false, without quotes."
-                )
-            return value
-        if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise InputProblem(f"{place} is {shown(value)}; it has to be a whole number.")
-        if value < spec["min"]:
-            raise InputProblem(f"{place} is {shown(value)}; it has to be at least {spec['min']}.")
-        if value > spec["max"]:
-            raise InputProblem(
-                f"{place} is {shown(value)}, past every real model; the largest value "
-                f"accepted is {spec['max']:,}."
-            )
-        return value
-
-    def check_entries(self, place: str, spec: Mapping[str, Any], value: Any) -> Any:
-        """A text or list field; the entries of a list have one type, `items`."""
-        if spec["type"] == "text":
-            if not isinstance(value, str):
-                raise InputProblem(f"{place} is {shown(value)}; it has to be text.")
-            return value
-        wanted: type = {"integer": int, "text": str, "boolean": bool}[spec["items"]]
-        if not isinstance(value, list) or not all(type(v) is wanted for v in value):
-            raise InputProblem(
-                f"{place} is {shown(value)}; it has to be a list of {spec['items']}."
-            )
-        return tuple(value)
-
-    def groups(self, index: int, spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """The layer groups of one entry: one with a count, or the distinct layers of `each`."""
-        path: Path = ("layer_groups", index)
-        count = self.evaluate(spec["count"], (*path, "count"))
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            raise InputProblem(
-                f"{self.name}: `{spec['count']}` = {show(count)} is no number of layers "
-                f"({self.architecture.source.mark((*path, 'count'))})."
-            )
-        each = spec.get("each")
-        if each is None:
-            return [{**self.layer(spec, path), "count": count}]
-        found: list[dict[str, Any]] = []
-        for position in range(count):
-            self.values[each] = position
-            layer = self.layer(spec, path)
-            same = next((g for g in found if {**g, "count": 0} == {**layer, "count": 0}), None)
-            if same is None:
-                found.append({**layer, "count": 1})
-            else:
-                same["count"] += 1
-        del self.values[each]
-        return list(found)
-
-    def layer(self, spec: Mapping[str, Any], path: Path) -> dict[str, Any]:
-        """One layer: its fields in order, each of which the next may read, and its modules."""
-        outer = dict(self.values)
-        layer: dict[str, Any] = {}
-        for name, text in spec["fields"].items():
-            where: Path = (*path, "fields", name)
-            layer[name] = self.values[name] = self.evaluate(text, where)
-            self.layer_origin[f"layer_groups[].{name}"] = (str(text), where)
-        self.layer_origin["layer_groups[].count"] = (str(spec["count"]), (*path, "count"))
-        for name in ("name", "d_in", "d_out"):
-            where = (*path, "modules")
-            self.layer_origin[f"layer_groups[].modules[].{name}"] = ("each module", where)
-        layer["modules"] = [
-            self.module(m, (*path, "modules", i))
-            for i, m in enumerate(spec["modules"])
-            if "when" not in m or self.evaluate(m["when"], (*path, "modules", i, "when"))
-        ]
-        self.values = outer
-        return layer
-
-    def module(self, spec: Mapping[str, Any], path: Path) -> dict[str, Any]:
-        """One linear module: its name, its widths and any further fields."""
-        fields = {"d_in": spec["d_in"], "d_out": spec["d_out"], **spec.get("fields", {})}
-        return {
-            "name": spec["name"],
-            **{n: self.evaluate(t, (*path, n)) for n, t in fields.items()},
-        }
-
-
-def shown(value: Any) -> str:
-    """A config value as quoted in a message: printable and cut to a readable length."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int) and abs(value) > 10**20:
-        return "a number of more than 20 digits"
-    text = f'"{value}"' if isinstance(value, str) else repr(value)
-    return printable(text if len(text) <= 60 else f"{text[:57]}...")
+    check_type(config)
+    outer = choose(architectures, name, config)
+    nested = outer.data.get("text")
+    if nested is None:
+        whole = Config(config, config, place)
+        return Resolver(outer, name, whole, stack or {}).model(source, counted)
+    text = text_part(config, nested["at"], nested.get("model_type"))
+    check_type(text)
+    inner = choose(architectures, name, text)
+    whole = Config(config, text, place)
+    reader = Resolver(inner, name, whole, stack or {})
+    return Resolver(outer, name, whole, stack or {}, reader).model(source, counted)

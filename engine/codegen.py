@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
 from . import expression as ex
 from .architecture import Architecture
+from .architecture_expressions import expressions
+from .architecture_names import module_of
 from .cards import all_cards, find_card, normalised
 from .errors import Mark
 from .formula import Formula, Unparsed
@@ -31,6 +33,11 @@ HEAD = '''"""Generated from the rule files by engine/codegen.py. Do not edit."""
 # ruff: noqa
 # mypy: ignore-errors
 '''
+NEEDED = """from fractions import Fraction as F
+from math import ceil, floor
+
+from .arithmetic import divide, entry, greatest, least, modulo, power_of_two_floor
+from .selecting import selects"""
 LEFT_OUT = ("claims", "examples")  # only the workshop needs them, and it reads the files
 
 
@@ -247,28 +254,6 @@ class Module:
                     if flags.flags[name].kind == "integer" and isinstance(value, str):
                         self.function(rules.hints.path, value, scope)
 
-        for architecture in rules.architectures:
-            self.architecture(architecture)
-
-    def architecture(self, architecture: Architecture) -> None:
-        """The expressions over the fields of one architecture file."""
-        data = architecture.data
-        if "refuse" in data:
-            return
-        names = {"model_type", *data.get("constants", {}), *data["fields"]}
-        texts: list[Any] = [check["when"] for check in data.get("checks", ())]
-        for field in data["fields"].values():
-            texts += [field[key] for key in ("otherwise", "when_null") if key in field]
-        for group in data["layer_groups"]:
-            names |= {*group["fields"], *([group["each"]] if "each" in group else [])}
-            texts += [group["count"], *group["fields"].values()]
-            for module in group["modules"]:
-                texts += [module[key] for key in ("when", "d_in", "d_out") if key in module]
-                texts += module.get("fields", {}).values()
-        scope = Scope({}, {}, {}, names, {})
-        for text in texts:
-            self.function(architecture.source.path, str(text), scope)
-
     def formula(self, formula: Formula) -> None:
         scope, path = self.rules.scope(formula), formula.source.path
         for case in formula.cases:
@@ -328,12 +313,12 @@ def rules_module(root: str) -> str:
             rules.formulas,
             {kind: list(profiles) for kind, profiles in rules.profiles.items()},
             list(rules.statuses),
-            list(rules.architectures),
             rules.lists,
         )
     ]
+    arguments.insert(-1, f"[{', '.join(map(architecture_call, rules.architectures))}]")
     known = {rules.hints.path: rules.hints.data} if rules.hints is not None else {}
-    known |= {a.source.path: a.data for a in rules.architectures}
+    literals.sources.update({a.source.path: None for a in rules.architectures})
     sources = ",\n".join(
         f"    {path!r}: SourceLater({path!r}, {literals.of(known.get(path))})"
         for path in literals.sources
@@ -341,10 +326,11 @@ def rules_module(root: str) -> str:
     functions = ",\n".join(f"    {key!r}: {text}" for key, text in module.functions.items())
     given = ",\n        ".join(arguments)
     return f"""{HEAD}
-from fractions import Fraction as F
-from math import ceil, floor
+from importlib import import_module
 
-from .arithmetic import divide, entry, greatest, least, modulo, power_of_two_floor
+{NEEDED}
+from .architecture import Architecture
+from .architecture_names import module_of
 from .rules import Rules
 from .source_later import MarkLater, SourceLater
 {literals.imports()}
@@ -361,22 +347,64 @@ S = {{
 T = {{}}
 
 
+def architecture(id, status, own, source):
+    def data():
+        made = import_module(__name__.replace("_compiled", module_of(id), 1))
+        found.functions.update(made.FUNCTIONS)
+        return made.DATA
+
+    def origins():
+        from .loading import load_rules
+
+        return next(a for a in load_rules().architectures if a.id == id).origins
+
+    found = Architecture(id, status, own, source, False, data, origins)
+    return found
+
+
 def rules(root):
     found = Rules(
         [(root, False)],
         {given},
     )
     found.functions, found.names, found.holes_in_bytes = dict(FUNCTIONS), NAMES, IN_BYTES
-    homes = {{a.source.path: a.functions for a in found.architectures}}
-    homes[found.flags.source.path] = found.flags.functions
     for (path, text), function in FUNCTIONS.items():
-        if path in homes:
-            homes[path][text] = function
+        if path == found.flags.source.path:
+            found.flags.functions[text] = function
     for formula in found.formulas.values():
         for name, table in formula.tables.items():
             T[formula.source.path, name] = table
     return found
 """
+
+
+def architecture_call(architecture: Architecture) -> str:
+    """The text that makes an architecture whose data is in a module of its own."""
+    own = {k: v for k, v in architecture.own.items() if k in ("matches", "refuse")}
+    path = architecture.source.path
+    return f"architecture({architecture.id!r}, {architecture.status!r}, {own!r}, S[{path!r}])"
+
+
+def architecture_modules(root: str) -> Iterator[tuple[str, str]]:
+    """(file name, text) of a module for each architecture: a run needs one or two of them."""
+    rules = read_rules(root)
+    fields = {name for a in rules.architectures for name in a.own.get("fields", {})}
+    for architecture in rules.architectures:
+        if "matches" not in architecture.own or "refuse" in architecture.own:
+            continue
+        data, functions = architecture.data, {}
+        for placed in expressions(data, {*rules.stack, *(fields if "text" in data else ())}):
+            if placed.text not in functions:
+                tree = ex.parse(placed.text)
+                names = Code({}, {}, {}, placed.names, {}).inside(tree)
+                assert isinstance(names, Code)
+                functions[placed.text] = f"lambda r, l: {code(tree, names)}"
+        body = ",\n".join(f"    {text!r}: {function}" for text, function in functions.items())
+        shown = {k: v for k, v in data.items() if k not in ("evidence", "title", "id")}
+        yield (
+            f"{module_of(architecture.id)}.py",
+            f"{HEAD}\n{NEEDED}\n\nDATA = {Literals().of(shown)}\nFUNCTIONS = {{\n{body},\n}}\n",
+        )
 
 
 def cards_module(root: str) -> str:
@@ -428,10 +456,11 @@ MODULES: Mapping[str, Callable[[str], str]] = {
 
 def write_modules(folder: str, root: str | None = None) -> list[str]:
     """Write the generated modules into a folder; returns their paths."""
-    paths = []
-    for name, make in MODULES.items():
+    root, paths = root or bundled_root(), []
+    texts = [(name, make(root)) for name, make in MODULES.items()]
+    for name, text in (*texts, *architecture_modules(root)):
         path = os.path.join(folder, name)
         with open(path, "w", encoding="utf-8") as handle:
-            handle.write(make(root or bundled_root()))
+            handle.write(text)
         paths.append(path)
     return paths

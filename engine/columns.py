@@ -92,7 +92,7 @@ def stacked(values: Sequence[Any]) -> Any:
             item[PRESENT] = column([v is not None for v in values])
         return item
     if known and all(isinstance(v, (list, tuple)) and not v for v in known):
-        return ()
+        return known[0]
     if known and isinstance(known[0], (list, tuple)) and any(map(_is_items, known)):
         length = max(map(len, known))
         return [
@@ -153,7 +153,7 @@ def at(value: Any, index: int, shape: tuple[int, ...]) -> Any:
         return {n: at(v, index, shape) for n, v in value.items() if n != PRESENT}
     if isinstance(value, (list, tuple)):
         if not _is_items(value):
-            return tuple(value)
+            return value
         return [at(v, index, shape) for v in value if at(present(v), index, shape)]
     if isinstance(value, Coded):
         return value.values[np.broadcast_to(value.codes, shape).flat[index]]

@@ -40,6 +40,7 @@ def to_dict(report: Report) -> dict[str, Any]:
             "key": card.id,
         },
         "training": training_block(report),
+        "stack": {n: str(v) for n, v in rules.flags.versions(prepared.settings).items()},
     }
     for formula in sorted(rules.formulas.values(), key=lambda f: (f.order, f.id)):
         for key, unit in formula.json.items():
@@ -83,11 +84,18 @@ def model_block(report: Report) -> dict[str, Any]:
     return {
         "name": model.name,
         "num_params": None,
-        **model.fields,
+        **{name: _json(value) for name, value in model.fields.items()},
         "model_type": model.model_type,
         "architecture": model.architecture,
         "source": model.source,
     }
+
+
+def _json(value: Any) -> Any:
+    """A field of a model as JSON has it."""
+    if isinstance(value, Fraction):
+        return float(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def training_block(report: Report) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from .formula import Case, Constant, Evidence, Formula, Symbol, Table
 from .grades import grade_of, holds_here
 from .printer import LATEX, TEXT, Printer, TextStyle
 from .record import record
-from .report import Report, sentence
+from .report import Report, sentence, without_meaning
 from .scope import CURRENT, Scope
 from .template import MIB, number, show
 from .units import Unit
@@ -98,6 +98,8 @@ def derive(report: Report, name: str | None = None) -> tuple[Step, ...]:
         ]
     else:
         roots = [rules.formula(name).id]
+        if missing := without_meaning(report.run, rules.formulas[name]):
+            raise InputProblem(missing)
     order: dict[str, None] = {}
 
     def visit(formula_id: str) -> None:
@@ -362,8 +364,9 @@ class _Deriver:
         if record.startswith("phases"):
             return "formulas/phases.yaml"
         if symbol.source in model.layer_origin:
-            text, path = model.layer_origin[symbol.source]
-            source = next(a.source for a in self.rules.architectures if a.id == model.architecture)
+            text, file, whole = model.layer_origin[symbol.source]
+            made = next(a for a in self.rules.architectures if a.id == file)
+            source, path = made.home(whole)
             config = [f"{n} from {model.origin[n]}" for n in model.origin if n in text.split()]
             return f"{text}, {source.mark(path)}" + (f" ({'; '.join(config)})" if config else "")
         return model.origin.get(symbol.field) or f"came with the model ({model.source})"

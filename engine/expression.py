@@ -29,7 +29,7 @@ MAX_DEPTH = 30
 MAX_BRACKETS = 40
 MAX_EXPONENT = 4
 MAX_DIGITS = 24
-MAX_LOOPS = 4
+MAX_LOOPS = 6
 CHARACTERS = frozenset(map(chr, range(ord(" "), ord("~") + 1))) - {"#", "\\"} | {"\n"}
 
 FUNCTIONS = {
@@ -38,13 +38,14 @@ FUNCTIONS = {
     "ceil": (1, 1),
     "floor": (1, 1),
     "power_of_two_floor": (1, 1),
+    "selects": (2, 2),
 }
 SPELLINGS = {"Max": "max", "Min": "min", "ceiling": "ceil"}
 FOLDS = ("sum", "max", "min", "count", "any", "list")
 WORDS = {"true": True, "false": False}
 LANGUAGE = (
     "names, numbers, + - * / % **, comparisons, and or not, a if c else b, max, min, ceil, floor, "
-    "power_of_two_floor, and sum, max, min, count, any over a list"
+    "power_of_two_floor, selects(targets, path), and sum, max, min, count, any over a list"
 )
 RESERVED = frozenset(
     {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from . import expression as ex
 from .arithmetic import entry
-from .evaluation import Thunk
+from .evaluation import Loop, Thunk
 from .scope import Scope
 
 
@@ -18,6 +21,11 @@ class FieldScope(Scope):
                 self.name(ex.Name(node.at, node.var)),
             )
         return super().item(node)
+
+    def items(self, loop: ex.Loop) -> Callable[[Any, Loop], Sequence[Any]]:
+        if loop.of is None and loop.source not in self.flags:
+            raise self.unknown(loop.source, loop.at)
+        return super().items(loop)
 
     def position(self, node: ex.Position, index: Thunk) -> Thunk:
         if node.id not in self.flags:

@@ -9,6 +9,7 @@ from .errors import InputProblem
 from .evaluation import NO_LOOP, Thunk
 from .formula import Parsed
 from .record import record
+from .selecting import LONGEST, is_pattern
 from .suggest import suggest
 from .versions import UNKNOWN, Version, is_version
 
@@ -113,6 +114,30 @@ class FlagSet:
             if isinstance(flag, Flag) and flag.json:
                 known.setdefault(flag.json, flag.id)
         return known
+
+    def stack(self, text: str) -> dict[str, str]:
+        """`transformers=4.57.6,peft=0.18` as flags; raises `InputProblem`."""
+        known = self.libraries()
+        found: dict[str, str] = {}
+        for part in text.split(","):
+            name, sign, version = (piece.strip() for piece in part.partition("="))
+            if name not in known:
+                raise InputProblem(
+                    f"--stack {text}: {name!r} is no library that something hangs on here; known "
+                    f"are {', '.join(known)}.{suggest(name, known)}"
+                )
+            if not sign or not version:
+                raise InputProblem(f"--stack {text}: write {name}=VERSION.")
+            found[name] = version
+        return found
+
+    def libraries(self) -> list[str]:
+        """The flags that are versions of libraries."""
+        return [name for name, flag in self.flags.items() if flag.kind == "version"]
+
+    def versions(self, settings: Settings) -> dict[str, Any]:
+        """The library versions of a run, by flag."""
+        return {name: settings.values[name] for name in self.libraries()}
 
     def resolve(self, given: Mapping[str, Any]) -> Settings:
         """
@@ -244,6 +269,10 @@ def check_words(flag: Flag, value: Any) -> tuple[str, ...]:
     words = value.split(",") if isinstance(value, str) else list(value)
     if isinstance(value, str) and value.strip() in flag.presets:
         return flag.presets[value.strip()]
+    if len(words) == 1 or (isinstance(value, str) and is_pattern(value)):
+        text = value if isinstance(value, str) else str(words[0])
+        if is_pattern(text):
+            return (check_pattern(flag, text.strip()),)
     names: list[str] = []
     for word in words:
         name = flag.short.get(str(word).strip(), str(word).strip())
@@ -257,6 +286,21 @@ def check_words(flag: Flag, value: Any) -> tuple[str, ...]:
         if name not in names:
             names.append(name)
     return tuple(names)
+
+
+def check_pattern(flag: Flag, text: str) -> str:
+    """A regular expression over module paths, or `InputProblem`."""
+    import re
+
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise InputProblem(
+            f"{flag.option}: {text[:80]!r} is no regular expression ({error}).", flag=flag.id
+        ) from None
+    if len(text) > LONGEST:
+        raise InputProblem(f"{flag.option}: a pattern has at most {LONGEST} characters.")
+    return text
 
 
 class FlagValues:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import expression as ex
 from .architecture import Architecture
+from .composing import Library
 from .errors import FitcheckError, InputProblem, Mark, Problem, RuleFileError
 from .flags_reader import read_flags
 from .formula import Formula, spelled
@@ -26,7 +27,13 @@ T = TypeVar("T")
 Roots = Sequence[tuple[str, bool]]  # (folder, is an overlay), in order of precedence
 
 SPECIAL = ("flags", "units", "phases", "hints", "lists")  # files of formulas/ that are no formula
-NO_PROFILES = ("statuses", "architectures", "models")  # folders of profiles/ with another form
+FAMILIES = ("profiles/architectures", "profiles/blocks")
+NO_PROFILES = (
+    "statuses",
+    "architectures",
+    "blocks",
+    "models",
+)  # folders of profiles/ with another form
 
 
 def roots_of(overlays: Sequence[str] = ()) -> Roots:
@@ -70,14 +77,23 @@ def files_of(roots: Roots, folder: str) -> dict[str, tuple[str, str, bool]]:
     """Stem to (path, name in messages, from an overlay); a later root replaces by stem."""
     found: dict[str, tuple[str, str, bool]] = {}
     for root, overlay in roots:
-        places = [os.path.join(root, folder)]
-        if overlay and folder == "formulas":
-            places.append(root)  # a flat folder of formula files
-        for place in places:
+        for place in places_of(root, overlay, folder):
             for stem, path in rule_files(place):
                 said = path if overlay else f"{folder}/{os.path.basename(path)}"
                 found[stem] = (path, said, overlay)
     return found
+
+
+def places_of(root: str, overlay: bool, folder: str) -> list[str]:
+    """Where the files of a folder lie in a root; an overlay may be a flat folder of formulas."""
+    places = [os.path.join(root, folder)]
+    return [*places, root] if overlay and folder == "formulas" else places
+
+
+def changed_families(roots: Roots) -> list[str]:
+    """The architecture files and blocks of overlay folders, as messages name them."""
+    found = [file for folder in FAMILIES for file in files_of(roots, folder).values()]
+    return [said for _, said, overlay in found if overlay]
 
 
 class Loader:
@@ -93,10 +109,28 @@ class Loader:
         self.problems: list[Problem] = []
         self._read: dict[str, list[tuple[str, Source, bool]]] = {}
 
+    def note_doubles(self, folder: str) -> None:
+        """F706: two files of one folder of rules with one id; only the last would count."""
+        for root, overlay in self.roots:
+            if self.cached and not overlay:
+                continue  # a start does not list the bundled folders twice
+            found: dict[str, str] = {}
+            for place in places_of(root, overlay, folder):
+                for stem, path in rule_files(place):
+                    if stem in found:
+                        message = (
+                            f"{found[stem]} has the id `{stem}` too, and only one of them can "
+                            "count. Rename or remove one."
+                        )
+                        mark = Mark(path, 1, 1)
+                        self.problems.append(Problem("F706", "name-taken", mark, message))
+                    found[stem] = path
+
     def sources(self, folder: str) -> list[tuple[str, Source, bool]]:
         """(stem, parsed file, from an overlay) of a folder, each file read once."""
         if folder not in self._read:
             self._read[folder] = []
+            self.note_doubles(folder)
             for stem, (path, said, overlay) in files_of(self.roots, folder).items():
                 root = next(r for r, _ in reversed(self.roots) if path.startswith(r))
                 if overlay and leads_outside(path, root):
@@ -181,7 +215,7 @@ class Loader:
             formulas[formula.id] = formula
             if formula.id != stem:
                 self.problems.append(misnamed(source, stem, formula.id))
-        return Rules(
+        rules = Rules(
             self.roots,
             units,
             flags,
@@ -190,15 +224,12 @@ class Loader:
             formulas,
             {kind: self.profiles(kind, units) for kind in profile_kinds(self.roots)},
             self.statuses(units),
-            [
-                Architecture(
-                    stem, str(source.data.get("status", "draft")), source.data, source, overlay, {}
-                )
-                for stem, source, overlay in self.sources("profiles/architectures")
-            ],
+            self.architectures(),
             self.lists(sources["lists"][0]) if "lists" in sources else {},
             frozenset(broken),
         )
+        rules.blocks = self.blocks()
+        return rules
 
     def profiles(self, kind: str, units: Units) -> list[Profile]:
         found = [
@@ -206,6 +237,31 @@ class Loader:
             for _, source, overlay in self.sources(f"profiles/{kind}")
         ]
         return [p for p in found if p is not None]
+
+    def architectures(self) -> list[Architecture]:
+        """The architecture files, put together with others and with blocks when one is needed."""
+        found = self.sources("profiles/architectures")
+        library = Library(
+            {stem: source for stem, source, _ in found},
+            self.blocks(),
+            {stem for place in FAMILIES for stem in files_of(self.roots, place)},
+        )
+        return [
+            Architecture(
+                stem,
+                str(source.data.get("status", "draft")),
+                source.data,
+                source,
+                overlay,
+                partial(library.data, source),
+                partial(library.origins, source),
+            )
+            for stem, source, overlay in found
+        ]
+
+    def blocks(self) -> dict[str, Source]:
+        """The files of parts that several architectures share."""
+        return {stem: source for stem, source, _ in self.sources("profiles/blocks")}
 
     def lists(self, source: Source) -> dict[str, ex.Node]:
         """The counts of `lists.yaml`."""

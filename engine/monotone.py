@@ -86,19 +86,20 @@ def rises(expression: Any, variable: Any, above_low: Mapping[Any, Any]) -> bool:
     for _ in range(MAX_BRANCHES):
         if not branches:
             return True
-        branch = branches.pop()
-        split = next(
-            (
-                part
-                for part in sympy.preorder_traversal(branch)
-                if isinstance(part, (sympy.Max, sympy.Min, sympy.Piecewise))
-            ),
-            None,
-        )
-        if split is None:
-            if not nonnegative(_slope(branch, variable), above_low):
+        branch = _terms_with(branches.pop(), variable)
+        splits = [
+            part
+            for part in sympy.preorder_traversal(branch)
+            if isinstance(part, (sympy.Max, sympy.Min, sympy.Piecewise))
+        ]
+        split = next((part for part in splits if variable in part.free_symbols), None)
+        if split is None:  # what is left of them only scales the slope
+            if nonnegative(_slope(branch, variable), above_low):
+                continue
+            if not splits:
                 return False
-        elif isinstance(split, sympy.Piecewise):
+            split = splits[0]
+        if isinstance(split, sympy.Piecewise):
             if any(variable in condition.free_symbols for _, condition in split.args):
                 return False
             branches += [branch.xreplace({split: value}) for value, _ in split.args]
@@ -106,6 +107,14 @@ def rises(expression: Any, variable: Any, above_low: Mapping[Any, Any]) -> bool:
             branches += [branch.xreplace({split: part}) for part in split.args]
         branches = [b for b in branches if b.is_finite is not False]  # the largest of nothing
     return False
+
+
+def _terms_with(expression: Any, variable: Any) -> Any:
+    """A sum without the terms that do not hold the variable, which would only multiply branches."""
+    import sympy
+
+    terms = sympy.Add.make_args(expression)
+    return sympy.Add(*(term for term in terms if variable in term.free_symbols))
 
 
 def _slope(expression: Any, variable: Any) -> Any:

@@ -171,6 +171,7 @@ class NumpyAlgebra(Algebra):
         "ceil": above,
         "floor": below,
         "power_of_two_floor": power_of_two_floor,
+        "selects": partial(lookup, _defined(Algebra.functions["selects"])),
     }
 
     def number(self, value: int | Fraction) -> Any:

@@ -9,13 +9,14 @@ from typing import Any
 from .architecture import Model
 from .cards import Card
 from .errors import FitcheckError, Refusal
-from .evaluation import CURRENT, NO_LOOP, Loop
+from .evaluation import CURRENT, NO_LOOP, EvaluationError, Loop
 from .flags import Settings
 from .formula import Formula, Limit
 from .grades import Grade, Grader
 from .record import record
 from .rules import Rules, Status
 from .run import Facts, Run
+from .spelling import opposite
 
 
 @record(identity=True)
@@ -33,16 +34,16 @@ class Prepared:
         found = [f"changed rules in {folder}" for folder in rules.overlays]
         changed = [f.source.path for f in rules.formulas.values() if f.overlay]
         changed += [p.source.path for ps in rules.profiles.values() for p in ps if p.overlay]
+        if rules.overlays:
+            from .loading import changed_families
+
+            changed += changed_families(rules.roots)
         found += [f"changed file {path}" for path in changed]
         if self.card.status != "stable":
             found.append(f"the card file {self.card.id} is a draft")
         if not self.model.verified:
             found.append(f"model_type {self.model.model_type} is not verified")
-        found += [
-            f"{a.source.path} is a draft"
-            for a in rules.architectures
-            if a.id == self.model.architecture and a.status != "stable"
-        ]
+        found += [f"{path} is a draft" for path in self.model.drafts]
         found += [
             f"{f.source.path} is a draft" for f in rules.formulas.values() if f.status != "stable"
         ]
@@ -57,6 +58,7 @@ class Prepared:
         """A run over these facts."""
         model = {
             **self.model.fields,
+            "verified": self.model.verified and not self.model.warnings,
             "counted": self.model.counted_parameters is not None,
             "counted_parameters": self.model.counted_parameters,
         }
@@ -126,9 +128,7 @@ class Report(Mapping[str, Any]):
 
     def _has(self, formula: Formula) -> bool:
         """Whether a quantity has one value here: without adapters there is no largest rank."""
-        flags, settings = self.prepared.rules.flags.flags, self.prepared.settings.values
-        needs = flags[formula.search.flag].null_without if formula.search else None
-        return formula.per is None and (not needs or bool(settings[needs]))
+        return formula.per is None and not without_meaning(self.run, formula)
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__
@@ -161,7 +161,16 @@ class Report(Mapping[str, Any]):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Caveats that a job may want to branch on; empty where every formula used was measured."""
-        return (*self.prepared.model.warnings, *(c.says for c in self.caveats if c.level == "warn"))
+        told = (c.says for c in self.caveats if c.level == "warn")
+        return (*self.prepared.model.warnings, *told, *self._stray)
+
+    @cached_property
+    def _stray(self) -> tuple[str, ...]:
+        if not self.overlays:
+            return ()
+        from .stray_files import not_read, says
+
+        return tuple(map(says, not_read(self.overlays)))
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -208,6 +217,18 @@ class Report(Mapping[str, Any]):
         from .notebook import to_html
 
         return to_html(self)
+
+
+def without_meaning(run: Run, formula: Formula) -> str:
+    """Why a quantity is none in this run: a search over a flag that plays no part; else empty."""
+    flags = run.rules.flags
+    flag = flags.flags[formula.search.flag] if formula.search else None
+    needs = flag.null_without if flag else None
+    if flag is None or not needs or run.flag(needs):
+        return ""
+    other = flags.flags[needs]
+    switch = other.option if other.inverse else opposite(other.option)
+    return f"`{formula.id}` has no meaning with {switch}: {flag.option} plays no part in that run."
 
 
 def rebuilt(
@@ -340,7 +361,11 @@ def _holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:
     if not limit.when_text:
         return loops[0]
     condition = run.rules.function(formula, limit.when_text, (*limit.path, "when"))
-    return next((loop for loop in loops if condition(run, loop)), None)
+    try:
+        return next((loop for loop in loops if condition(run, loop)), None)
+    except (EvaluationError, TypeError) as error:
+        place = formula.source.mark((*limit.path, "when"))
+        raise FitcheckError(f"{place}: {error} in the limit `{limit.id}`.") from None
 
 
 def sentence(run: Run, formula: Formula, text: str, loop: Loop = NO_LOOP) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .profile import Profile
     from .scope import Scope
     from .units import Units
+    from .versions import Version
     from .yaml_problems import Path
     from .yaml_source import Source
 
@@ -81,6 +82,13 @@ class Rules:
         self.holes_in_bytes: dict[tuple[str, str], bool] = {}  # (file, hole of a sentence)
         self._sentences: dict[tuple[str, str], Sentence] = {}
 
+    @cached_property
+    def blocks(self) -> Mapping[str, Source]:
+        """The files of `profiles/blocks/` by id; the loader sets those that it has read."""
+        from .loading import Loader
+
+        return Loader(self.roots, cached=True).blocks()
+
     @property
     def overlays(self) -> tuple[str, ...]:
         """The overlay folders, as given."""
@@ -98,6 +106,11 @@ class Rules:
             raise InputProblem(
                 f"There is no formula `{name}`.{suggest(name, self.formulas)}"
             ) from None
+
+    @cached_property
+    def stack(self) -> Mapping[str, Version]:
+        """The library versions that facts hang on where nobody gives others."""
+        return self.flags.versions(self.flags.resolve({}))
 
     @cached_property
     def components(self) -> tuple[Formula, ...]:

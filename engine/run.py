@@ -56,6 +56,7 @@ class Run:
         self.values = {} if values is None else values
         self.profiles = {} if profiles is None else profiles
         self.parent = parent  # its list items stay alive, so no new item gets the identity of one
+        self.searching: bool = parent is not None and parent.searching
         self.chosen: dict[Key, Case] = {}
         self.searches: dict[str, Found] = {}
         self._components: list[dict[str, Any]] | None = None
@@ -153,6 +154,7 @@ class Run:
         compiled = self.rules.compiled(name)
         formula = compiled.formula
         if compiled.condition is not None:
+            self.refuse_nested(formula)
             self.searches[name] = self.search(formula, compiled.condition)
             return self.searches[name].value
         if formula.band is not None:
@@ -174,10 +176,14 @@ class Run:
     def _choose(self, name: str, loop: Mapping[str, Any]) -> tuple[Case, Thunk]:
         """The one case that holds; none or several is an error of the file."""
         compiled = self.rules.compiled(name)
-        held = [(c, e) for c, when, e in compiled.cases if when is None or when(self, loop)]
+        formula = compiled.formula
+        try:
+            held = [(c, e) for c, when, e in compiled.cases if when is None or when(self, loop)]
+        except (EvaluationError, TypeError) as error:
+            place = formula.source.key_mark(("cases",))
+            raise FitcheckError(f"{place}: {error} in a condition of `{name}`.") from None
         if len(held) == 1:
             return held[0]
-        formula = compiled.formula
         mark = formula.source.key_mark(("cases",))
         if not held:
             raise RuleFileError(
@@ -243,6 +249,14 @@ class Run:
         fixed = not any(name in p.matches for ps in self.rules.profiles.values() for p in ps)
         return Run(self.rules, facts, self.band, kept, dict(self.profiles) if fixed else None, self)
 
+    def refuse_nested(self, formula: Formula) -> None:
+        """A search in the condition of a search would take the product of their evaluations."""
+        if self.searching:
+            raise FitcheckError(
+                f"{formula.source.path}: `{formula.id}` is a search, and the condition of another "
+                "search reads it. Let the condition read what it compares instead."
+            )
+
     def search(self, formula: Formula, condition: Thunk) -> Found:
         """The largest value of the searched flag for which the condition holds, 0 if 1 does not.
 
@@ -253,7 +267,9 @@ class Run:
         ceiling = self.rules.flags.flags[flag].high
 
         def holds(n: int) -> bool:
-            return bool(condition(self.with_flag(flag, n), NO_LOOP))
+            there = self.with_flag(flag, n)
+            there.searching = True
+            return bool(condition(there, NO_LOOP))
 
         good, step = 0, 1
         while step <= ceiling and holds(step):

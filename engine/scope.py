@@ -131,7 +131,7 @@ class Scope:
         path, record, field = symbol.list_path, symbol.source.partition(".")[0], symbol.field
         if path is not None:
             if path == self.per:
-                return lambda run, loop: loop[CURRENT][field]
+                return _field(CURRENT, field, symbol.source)
             raise NameProblem(
                 "F210",
                 "needs-index",
@@ -166,8 +166,7 @@ class Scope:
                     f"runs over {path or 'words'}.",
                     node.at,
                 )
-            field = symbol.field
-            return lambda run, loop: loop[var][field]
+            return _field(var, symbol.field, symbol.source)
         if name in self.reads:
             if self.reads[name] != path:
                 raise NameProblem(
@@ -194,11 +193,24 @@ class Scope:
         """The list a loop runs over."""
         source, of = loop.source, loop.of
         if of is not None:
-            return lambda run, bound: bound[of][source]
+            return _field(of, source, f"{self.loops.get(of)}[].{source}")
         if source in self.symbols:
             return self._symbol(self.symbols[source], loop.at)
         if source in self.flags:
             return lambda run, bound: run.flag(source)
         if self.per and self.has_list(f"{self.per}.{source}"):
-            return lambda run, bound: bound[CURRENT][source]
+            return _field(CURRENT, source, f"{self.per}[].{source}")
         return lambda run, bound: run.items(source)
+
+
+def _field(var: str, field: str, source: str) -> Thunk:
+    """A field of the item bound to a loop variable; raises `FitcheckError` where it has none."""
+
+    def value(run: Any, loop: Loop) -> Any:
+        try:
+            return loop[var][field]
+        except KeyError:
+            message = f"`{source}` is read here, and an item of this run's list does not give it."
+            raise FitcheckError(message) from None
+
+    return value

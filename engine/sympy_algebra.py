@@ -17,6 +17,7 @@ from .algebra import (
     Thunk,
     power_of_two_floor as exact_power_of_two_floor,
 )
+from .selecting import selects
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,15 @@ def _modulo(left: Any, right: Any) -> Any:
     return left - right * _call("floor")(_divide(left, right))
 
 
+def _selects(words: Any, path: Any) -> Any:
+    """Whether targets pick a module: known for a path that is given, else a truth of its own."""
+    import sympy
+
+    if isinstance(words, tuple) and all(isinstance(v, str) for v in (*words, path)):
+        return plain(selects(words, path))
+    return sympy.Symbol(f"{words} selects {path}")
+
+
 class SympyAlgebra(Algebra):
     """The operators on sympy objects; truths are sympy's, words are text until compared."""
 
@@ -146,6 +156,7 @@ class SympyAlgebra(Algebra):
         "ceil": _call("ceiling"),
         "floor": _call("floor"),
         "power_of_two_floor": lambda value: power_of_two_class()(value),
+        "selects": _selects,
     }
 
     def number(self, value: int | Fraction) -> Any:

@@ -84,6 +84,7 @@ class VectorRun(Run):
         super().__init__(rules, facts, band, values)
         self.given = given
         self.parent = parent  # keeps its items, and so their id, alive
+        self.searching = parent is not None and parent.searching
         self.best: dict[str, Any] = {}  # kind to profiles
 
     @classmethod
@@ -208,6 +209,7 @@ class VectorRun(Run):
         compiled = self.compiled(name)
         formula = compiled.formula
         if compiled.condition is not None:
+            self.refuse_nested(formula)
             return self.largest(formula, compiled.condition)
         if formula.band is not None:
             of, end = formula.band
@@ -232,7 +234,7 @@ class VectorRun(Run):
         return known[name]
 
     def at_band(self, end: int) -> VectorRun:
-        return VectorRun(self.rules, self.facts, end, given=self.given)
+        return VectorRun(self.rules, self.facts, end, given=self.given, parent=self)
 
     def with_flag(self, name: str, value: Any) -> VectorRun:
         touched = self.rules.affected[name]
@@ -253,6 +255,7 @@ class VectorRun(Run):
 
         def tried(n: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
             there = self.with_flag(flag, n)
+            there.searching = True
             truth = np.asarray(condition(there, NO_LOOP), float)
             np.logical_or(undefined, np.isnan(truth), out=undefined)
             room = np.asarray(margin(there), float)

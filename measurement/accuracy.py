@@ -95,7 +95,9 @@ def prepare_row(row: Row, rules: Rules | None = None) -> Prepared:
     flags = {k: v for k, v in row.run.items() if k in names}
     if row.run["lora_r"] is None:  # a full fine-tune has neither rank nor targets
         flags = {k: v for k, v in flags.items() if not k.startswith("lora_")} | {"lora": False}
-    model = resolve(rules.architectures, row.model, row.config, row.id, row.parameters)
+    model = resolve(
+        rules.architectures, row.model, row.config, row.id, row.parameters, stack=rules.stack
+    )
     card = find_card(row.card, rules.folders("gpus"), rules.units)
     return Prepared(rules, rules.flags.resolve(flags), card, model)
 

@@ -34,7 +34,7 @@ def counted_estimate() -> Estimate:
         config: Mapping[str, Any], counted: int | None, *, gpu: str | None = None, **flags: Any
     ) -> Report:
         rules = rules_for()
-        model = resolve(rules.architectures, "config", config, "a test", counted)
+        model = resolve(rules.architectures, "config", config, "a test", counted, stack=rules.stack)
         card = choose_card(rules, gpu, None)
         return build_report(Prepared(rules, rules.flags.resolve(flags), card, model))
 

@@ -113,7 +113,7 @@ def test_exit_status_is_that_of_the_verdict(flags: list[str], status: int, verdi
         (["--lora-r", "1.5"], "--lora-r has to be a whole number, not '1.5'."),
         (["--batch-size", "nan"], "has to be a whole number"),
         (["--lora-targets", "q,,v"], "'' is no module name"),
-        (["--lora-targets", "query"], "no module of this model is called query"),
+        (["--lora-targets", "query"], "no linear module of this model is called query"),
         (["--gpu", "4091"], "Unknown GPU '4091'. Did you mean 4090"),
         (["--gpu", ""], "--gpu needs the name of a card"),
         (["--vram-mib", "0"], "--vram-mib has to be a whole number of MiB"),
@@ -540,9 +540,20 @@ def program(*args: str, **settings: Any) -> subprocess.CompletedProcess[str]:
 
 def test_python_m_fitcheck(config: str) -> None:
     done = program(config, "--qlora", "--gpu", "4090", "--json", stdout=subprocess.PIPE)
-    assert done.returncode == 0
-    assert done.stderr.startswith("warning: ") and done.stderr.count("\n") == 1
+    assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["model"]["hidden_size"] == 2048
+
+
+def test_a_warning_of_the_program_leaves_its_json_alone(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**CONFIG, "model_type": "unheard-of"}), encoding="utf-8")
+    done = program(str(path), "--qlora", "--gpu", "4090", "--json", stdout=subprocess.PIPE)
+    assert done.returncode == 1
+    (warning,) = json.loads(done.stdout)["warnings"]
+    assert warning.startswith("model_type unheard-of was never checked")
+    told = done.stderr.splitlines()
+    assert f"warning: {warning}" in told
+    assert all(line.startswith("warning: ") for line in told)
 
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX streams")

@@ -62,6 +62,7 @@ def test_every_rule_file_and_code_has_a_page() -> None:
     wanted |= {f"profiles/{k}/{p.id}.md" for k, ps in RULES.profiles.items() for p in ps}
     wanted |= {f"profiles/statuses/{s.id}.md" for s in RULES.statuses}
     wanted |= {f"profiles/architectures/{a.id}.md" for a in RULES.architectures}
+    wanted |= {f"profiles/blocks/{name}.md" for name in RULES.blocks}
     wanted |= {f"cards/{i}.md" for i in card_files(RULES.folders("gpus"))}
     wanted |= {f"codes/{c}.md" for c in code_pages()}
     schemas = {f"schema/{p.name}" for p in (ROOT / "engine/schemas").glob("*.json")}
@@ -213,6 +214,7 @@ def kind_of(folder: str, stem: str) -> str:
         "profiles/models": "model",
         "profiles/statuses": "status",
         "profiles/architectures": "architecture",
+        "profiles/blocks": "block",
     }
     return named.get(folder, "profile")
 
@@ -249,6 +251,23 @@ def test_an_editor_completes_what_exists() -> None:
     assert schema["cases"]["description"]
     matches = json.loads(made()["schema/profile.json"])["properties"]["matches"]["properties"]
     assert "t4" in matches["card"]["anyOf"][0]["enum"] and "quant" in matches
+
+
+def test_an_editor_knows_architectures_and_blocks() -> None:
+    made_of = json.loads(made()["schema/architecture.json"])
+    extends = made_of["properties"]["extends"]["anyOf"][0]["enum"]
+    assert "decoder" in extends and "encoder-decoder" not in extends
+    assert made_of["$defs"]["block"]["anyOf"][0]["enum"] == list(RULES.blocks)
+    architecture = (ROOT / "profiles/architectures/decoder.yaml").read_text(encoding="utf-8")
+    block = (ROOT / "profiles/blocks/attention.yaml").read_text(encoding="utf-8")
+    assert problems("architecture", architecture.replace("attention,", "mine,")) == []
+    assert problems("architecture", architecture.replace("layer_groups:", "layergroups:"))
+    assert problems("architecture", architecture.replace("type: boolean", "type: bool"))
+    assert "defalts" in problems("block", block.replace("defaults:", "defalts:"))[0]
+    assert problems("block", block.replace("part: norm", "part: nrom"))
+    assert json.loads(made()["schema/block.json"])["properties"]["defaults"]["description"]
+    lists = json.loads(made()["schema/formula.json"])["properties"]["per"]["anyOf"][0]["enum"]
+    assert {"layer_groups", "all_groups", "tower_groups"} <= set(lists)
 
 
 def test_pages_of_files_that_are_gone_are_removed(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_names_and_offsets() -> None:
         ("h[g][i]", 0, "write name[g]"),
         ("sum(a for g, m in xs)", 10, "with one name"),
         ("sum(a for g in f(x))", 15, "Write `for g in list`"),
-        ("sum(a for g in x for h in y for i in x for j in y for k in x)", 3, "More than 4 loops"),
+        ("sum(a for g in x for h in y " + "for i in z " * 5 + ")", 3, "More than 6 loops"),
         ("[a for a in b]", 0, "not part of the formula language"),
         ("~a", 0, "not part of the formula language"),
         ("+a", 0, "not part of the formula language"),

@@ -298,8 +298,21 @@ def test_outside_the_scope_of_the_reserve(change: Data) -> None:
 # --- section 9: parser, limits, cards ------------------------------------------------------------
 
 
+def by_the_formula(case: Data) -> Data:
+    """The case as one of a type that no file names, tied as the type of the case is."""
+    tied = case["config"].get("tie_word_embeddings", True)
+    config = {**case["config"], "model_type": "unheard-of", "tie_word_embeddings": tied}
+    return {**case, "config": config}
+
+
 @pytest.mark.parametrize("case", PARSER["counts"], ids=lambda c: str(c["name"]))
 def test_parameter_count(case: Data, counted_estimate: Estimate) -> None:
+    if "exact" in case:
+        exact = counted_estimate(case["config"], None, gpu="b200")
+        assert exact["parameters"] == case["exact"]
+        assert exact.prepared.model.verified
+        assert (exact.warnings, exact.remarks) == ((), ())
+        case = by_the_formula(case)
     report = counted_estimate(case["config"], case.get("counted"), gpu="b200")
     assert report["parameters"] == case["parameters"]
     assert report.to_dict()["model"]["num_params"] == case["parameters"]
@@ -313,6 +326,10 @@ def test_parameter_count(case: Data, counted_estimate: Estimate) -> None:
 
 @pytest.mark.parametrize("case", PARSER["miscounts"], ids=lambda c: str(c["name"]))
 def test_an_exact_count_that_disagrees(case: Data, counted_estimate: Estimate) -> None:
+    if "exact" in case:
+        with pytest.raises(Refusal, match=rf"{case['exact']} .*under-count.*OOM"):
+            counted_estimate(case["config"], case["counted"])
+        case = by_the_formula(case)
     with pytest.raises(Refusal) as caught:
         counted_estimate(case["config"], case["counted"])
     for part in case["says"]:
@@ -326,9 +343,19 @@ def llama() -> Data:
 
 @pytest.mark.parametrize("key", PARSER["mixture_keys"])
 @pytest.mark.parametrize("experts", [8, 1, 0])
-def test_mixtures_are_refused(key: str, experts: int) -> None:
+def test_mixtures_of_an_unknown_type_are_refused(key: str, experts: int) -> None:
     with pytest.raises(Refusal, match=r"mixture-of-experts.*under-count by 80-90%.*OOM"):
-        estimate({**llama(), key: experts})
+        estimate({**llama(), "model_type": "unheard-of", key: experts})
+
+
+@pytest.mark.parametrize("key", PARSER["mixture_keys"])
+def test_a_dense_type_has_no_experts(key: str) -> None:
+    for experts in (8, 1):
+        with pytest.raises(
+            InputProblem, match=rf"llama has experts .*{key}.*under-count by 80-90%"
+        ):
+            estimate({**llama(), key: experts})
+    assert estimate({**llama(), key: 0})["parameters"] == 8_030_261_248
 
 
 @pytest.mark.parametrize("key", PARSER["mixture_keys"])
@@ -336,9 +363,16 @@ def test_a_null_expert_count_is_none(key: str) -> None:
     assert estimate({**llama(), key: None})["parameters"] == 8_030_261_248
 
 
-def test_nested_dimensions_are_refused() -> None:
+def test_nested_dimensions_of_an_unknown_type_are_refused() -> None:
     with pytest.raises(Refusal, match=r"nested under text_config.*OOM"):
-        estimate({"model_type": "llava", "text_config": llama()})
+        estimate({"model_type": "unheard-of", "text_config": llama()})
+
+
+def test_nested_dimensions_of_a_known_type_are_read_with_the_tower() -> None:
+    vision = {"model_type": "clip_vision_model"}
+    found = estimate({"model_type": "llava", "text_config": llama(), "vision_config": vision})
+    assert found["parameters"] - found["tower_parameters"] == 8_030_261_248
+    assert found["tower_parameters"] > 0
 
 
 @pytest.mark.parametrize("limit", PARSER["limits"], ids=lambda c: str(c["flag"]))

@@ -88,7 +88,7 @@ def test_every_file_of_a_sentence_is_free_of_problems(name: str, flags_folder: P
 
 
 def model_of(rules: Rules, config: Config) -> Model:
-    return resolve(rules.architectures, "probe", config, "a test", None)
+    return resolve(rules.architectures, "probe", config, "a test", None, stack=rules.stack)
 
 
 def prepared(rules: Rules, config: Config = SMALL, gpu: str = "h100", **flags: Any) -> Prepared:
@@ -107,22 +107,38 @@ def report_of(rules: Rules, config: Config = SMALL, gpu: str = "h100", **flags: 
 def by_hand(rules: Rules, groups: Sequence[Mapping[str, Any]], **flags: Any) -> Run:
     """A run over layer groups that no architecture file gives."""
     start = run_of(rules, **flags).facts
-    lists = {**start.lists, "layer_groups": groups}
+    without = {"outer_groups": (), "tower_groups": ()}
+    layers = {name: groups for name in start.lists if name.endswith("_groups")}
+    lists = {**start.lists, **layers, **without}
     return Run(rules, Facts(start.settings, start.records, lists))
 
 
 def group(count: int, modules: Sequence[tuple[str, int, int]] = (), **fields: Any) -> Config:
-    """A layer group; the fields are those of `SMALL` unless given."""
-    return {
-        "count": count,
+    """A dense layer group; the fields are those of `SMALL` unless given."""
+    dims = {
         "hidden_size": 64,
         "num_attention_heads": 4,
         "num_kv_heads": 2,
         "head_dim": 16,
         "intermediate_size": 128,
-        "norm_parameters": 128,
         **fields,
-        "modules": [{"name": n, "d_in": i, "d_out": o} for n, i, o in modules],
+    }
+    zeros = ("plain_mlp_width", "extra_width", "extra_residual", "routed_rows", "router_width")
+    module = {"kind": "linear", "role": "", "bias": 0, "copies": 1, "instances": 1}
+    return {
+        "count": count,
+        "mixer": "full",
+        "ffn": "dense",
+        "window": 0,
+        **dict.fromkeys(zeros, 0),
+        "query_width": dims["num_attention_heads"] * dims["head_dim"],
+        "key_width": dims["num_kv_heads"] * dims["head_dim"],
+        "mlp_width": dims["intermediate_size"],
+        "score_heads": dims["num_attention_heads"],
+        **dims,
+        "modules": [{"name": n, "path": n, "d_in": i, "d_out": o, **module} for n, i, o in modules],
+        "parameters": [{"name": "norms", "path": "norms", "part": "norm", "count": 128}],
+        "caches": [],
     }
 
 
@@ -152,7 +168,7 @@ def test_1_weights_and_cache_are_sums(said: Said) -> None:
     groups = [group(3, [("q_proj", 64, 64)]), group(1, [("q_proj", 64, 32)], num_kv_heads=4)]
     run = by_hand(said("01-per-group"), groups, seq_len=10)
     assert run.value("linear_parameters") == 3 * 64 * 64 + 64 * 32
-    assert run.value("cache_bytes") == 3 * (2 * 2 * 16 * 2 * 10) + 2 * 4 * 16 * 2 * 10 == 6_400
+    assert run.value("keys_and_values") == 3 * (2 * 2 * 16 * 2 * 10) + 2 * 4 * 16 * 2 * 10 == 6_400
 
 
 # ------------------------------------------------------------------------------------------------
@@ -288,8 +304,9 @@ ONE_CARD = {"gpu": "h100", "quant": "nf4", "optimizer": "adam8bit"}
     [
         ({"gpu": "4090", "flash_attn": True}, "default", 100),
         ({"gpu": "h100"}, "class", 200),
-        ({"gpu": "a100-80", "flash_attn": True}, "tiled", 300),
+        ({"gpu": "a100-80", "flash_attn": True, "transformers": "4.57.1"}, "tiled", 300),
         ({"gpu": "a100-80", "flash_attn": True, "transformers": "5.0"}, "tiled-new", 400),
+        ({"gpu": "a100-80", "flash_attn": True}, "tiled-new", 400),  # the default is a 5
         ({**ONE_CARD, "flash_attn": True, "transformers": "5.23.9"}, "one-card", 500),
         ({**ONE_CARD, "flash_attn": True, "transformers": "5.24"}, "tiled-new", 400),
         (
@@ -330,7 +347,7 @@ def test_5_a_tie_is_an_error(said: Said, flags_folder: Path, tmp_path: Path) -> 
     rules = Loader(roots(flags_folder, SENTENCES / "05-best-match", tmp_path)).load()
     assert run_of(rules, quant="nf4").value("workspace") == 300 * MIB
     with pytest.raises(RuleFileError) as caught:
-        run_of(rules, quant="nf4", flash_attn=True).value("workspace")
+        run_of(rules, quant="nf4", flash_attn=True, transformers="4.57").value("workspace")
     (problem,) = caught.value.problems
     assert (problem.code, problem.name) == ("F305", "profile-tie")
     assert "`tiled`" in problem.message
@@ -455,15 +472,16 @@ def test_8_experts_from_a_layer_on_and_in_every_second(said: Said) -> None:
     assert kinds(said, "moe", config) == {False: 7, True: 3}  # layers 4, 6 and 8
     dense, sparse = model_of(said("08-layer-patterns"), config).lists["layer_groups"]
     assert [m["name"] for m in dense["modules"]] == ["up_proj"]
-    assert sparse["modules"] == [
-        {"name": "router", "d_in": 8, "d_out": 6},
-        {"name": "expert_up", "d_in": 8, "d_out": 4, "copies": 6},
+    shown = ("name", "d_in", "d_out", "copies", "instances")
+    assert [tuple(m[key] for key in shown) for m in sparse["modules"]] == [
+        ("router", 8, 6, 1, 1),
+        ("expert_up", 8, 4, 6, 6),
     ]
 
 
 def test_8_full_attention_in_every_sixth_layer(said: Said) -> None:
     config = {"model_type": "every_nth", "num_hidden_layers": 26, "sliding_window_pattern": 6}
-    assert kinds(said, "attention", config) == {"sliding": 22, "full": 4}
+    assert kinds(said, "mixer", config) == {"sliding": 22, "full": 4}
 
 
 def test_8_a_pattern_string_and_counts_by_kind(said: Said) -> None:
@@ -491,7 +509,7 @@ def test_8_a_pattern_that_repeats(said: Said) -> None:
 
 def test_8_an_index_list_that_counts_from_one(said: Said) -> None:
     config = {"model_type": "one_based", "num_hidden_layers": 8, "full_attn_layers": [1, 4, 8]}
-    assert kinds(said, "attention", config) == {"full": 3, "linear": 5}
+    assert kinds(said, "mixer", config) == {"full": 3, "kda": 5}
     with pytest.raises(InputProblem, match="names a layer outside 1 to 8"):
         model_of(said("08-layer-patterns"), {**config, "full_attn_layers": [4, 9]})
 
@@ -547,9 +565,14 @@ def test_9_head_dim_falls_back_only_when_absent_and_must_divide_only_then(said: 
 
 
 def test_9_the_tie_flag_by_model_type(said: Said) -> None:
-    assert fields_9(said)["tied"] is False
-    assert fields_9(said, model_type="absent_null_tied")["tied"] is True
-    assert fields_9(said, model_type="absent_null_tied", tie_word_embeddings=False)["tied"] is False
+    assert fields_9(said)["tie_word_embeddings"] is False
+    assert fields_9(said, model_type="absent_null_tied")["tie_word_embeddings"] is True
+    assert (
+        fields_9(said, model_type="absent_null_tied", tie_word_embeddings=False)[
+            "tie_word_embeddings"
+        ]
+        is False
+    )
 
 
 @pytest.mark.parametrize(("multiple", "width"), [(None, 267), (1, 267), (32, 288), (256, 512)])
@@ -630,20 +653,20 @@ def test_11_bounded_caches(said: Said, tokens: int, batched: int, tp: int, cp: i
     flags: Config = {"context": tokens, "batched_tokens": batched}
     flags |= {"tensor_parallel": tp, "context_parallel": cp}
     run = run_of(said("11-bounded-caches"), BOUNDED, **flags)
-    assert run.value("cache_bytes") == cache_11(tokens, batched, tp, cp)
+    assert run.value("request_cache_bytes") == cache_11(tokens, batched, tp, cp)
 
 
 def test_11_only_layers_that_own_a_cache_count(said: Said) -> None:
     run = run_of(said("11-bounded-caches"), {**BOUNDED, "layers_without_cache": 3}, context=4_096)
     # The last three layers (window, full, state) read the caches of earlier ones.
-    assert run.value("cache_bytes") == cache_11(4_096, 2_048, full=3, window=1) - 4_000
+    assert run.value("request_cache_bytes") == cache_11(4_096, 2_048, full=3, window=1) - 4_000
 
 
 def test_11_a_state_does_not_grow_with_the_request(said: Said) -> None:
     rules = said("11-bounded-caches")
     short, long = (run_of(rules, BOUNDED, context=n, batched_tokens=1) for n in (16, 65_536))
     for run in (short, long):
-        state = next(g for g in run.items("layer_groups") if g["cache"] == "state")
+        state = next(g for g in run.items("layer_groups") if g["mixer"] == "mamba2")
         assert run.value_at("layer_cache", state) == 4_000
 
 
@@ -985,7 +1008,7 @@ def test_18_a_hint_is_the_difference_of_two_full_evaluations(
     said: Said, name: str, flags: Config
 ) -> None:
     rules = said(name)
-    start = prepared(rules, LARGE, **flags)
+    start = prepared(rules, LARGE, transformers="4.57.1", **flags)
     hints = price_hints(start)
     assert hints
     for hint in hints:
@@ -997,14 +1020,15 @@ def test_18_a_hint_is_the_difference_of_two_full_evaluations(
 
 
 def test_18_the_changes_that_a_file_of_hints_states(said: Said) -> None:
-    hints = price_hints(prepared(said("18-one-flag"), LARGE, batch_size=6))
+    rules = said("18-one-flag")
+    hints = price_hints(prepared(rules, LARGE, batch_size=6, transformers="4.57.1"))
     assert {h.label: {n: str(v) for n, v in h.change.items()} for h in hints} == {
         "adamw -> adam8bit": {"optimizer": "adam8bit"},
         "transformers 5.10": {"transformers": "5.10"},
         "half the batch": {"batch_size": "3", "grad_accum": "2"},
     }
     assert {h.label: h.saved for h in hints}["transformers 5.10"] == 200 * MIB
-    hints = price_hints(prepared(said("18-one-flag"), LARGE, transformers="5.9"))
+    hints = price_hints(prepared(rules, LARGE, transformers="5.9"))
     assert [h.label for h in hints] == ["adamw -> adam8bit"]
 
 

@@ -364,7 +364,8 @@ def test_an_added_optimizer_without_a_cell_is_refused(tmp_path: Path) -> None:
 
 def test_an_added_model_type(tmp_path: Path) -> None:
     text = changed(
-        "profiles/architectures/llama.yaml", ("verified: [llama,", "verified: [cria, llama,")
+        "profiles/architectures/llama.yaml",
+        ("extends: decoder\n", "extends: decoder\nverified: [cria]\n"),
     )
     config = {**CONFIG, "model_type": "cria"}
     before = estimate(config, gpu="4090")

@@ -20,8 +20,10 @@ import yaml
 
 import fitcheck.engine
 from fitcheck.engine.architecture import resolve
+from fitcheck.engine.architecture_expressions import fields_of_part
 from fitcheck.engine.cards import find_card
 from fitcheck.engine.checks import check_roots
+from fitcheck.engine.composing import PARTS
 from fitcheck.engine.hints import price_hints, propose
 from fitcheck.engine.loading import NO_PROFILES, SPECIAL, Loader, bundled_root, profile_kinds
 from fitcheck.engine.report import Prepared, Report, build_report
@@ -45,6 +47,7 @@ def stems(folder: str) -> set[str]:
 FLAGS = yaml.safe_load((BUNDLED / "formulas/flags.yaml").read_text(encoding="utf-8"))
 QUANTITIES = stems("formulas") - set(SPECIAL)
 FLAG_IDS = {*FLAGS["flags"], *FLAGS["shorthands"]}
+LIBRARIES = {name for name, flag in FLAGS["flags"].items() if flag.get("type") == "version"}
 PHASES = set(
     yaml.safe_load((BUNDLED / "formulas/phases.yaml").read_text(encoding="utf-8"))["phases"]
 )
@@ -131,7 +134,7 @@ def formula_rule(data: dict[str, Any]) -> Callable[[Path_, bool], Edit | None]:
         if is_key:
             if first == "excludes":
                 return in_names(QUANTITIES)
-            if first == "examples" and len(path) > 3:
+            if (first == "examples" and len(path) > 3) or "no_direction" in path[:-1]:
                 return in_names(local)
             return words if first == "tables" and "cells" in path[:-1] else None
         if first == "id" or (
@@ -197,6 +200,21 @@ def phases_rule(path: Path_, is_key: bool) -> Edit | None:
     return in_names(PHASES) if is_key and len(path) == 2 else None
 
 
+def architecture_rule(path: Path_, is_key: bool) -> Edit | None:
+    """Ids of architectures and blocks, and the library versions that expressions read."""
+    last = path[-1]
+    if is_key or path[0] in ("title", "status", "matches", "verified", "evidence"):
+        return None
+    if path == ("id",):
+        return identity_rule(path, is_key)
+    if last in ("extends", "use") or path[-2:-1] == ("blocks",):
+        return lambda text: PREFIX + text
+    if last in ("says", "warn"):
+        return in_holes(LIBRARIES)
+    spoken = {"meaning", "name", "kind", "part", "role", "from", "at", "each", "type", "tower"}
+    return None if spoken.intersection(path) else in_names(LIBRARIES)
+
+
 def identity_rule(path: Path_, is_key: bool) -> Edit | None:
     """Only the id, of a file whose other words are the model's or the maker's."""
     if path != ("id",) or is_key:
@@ -229,8 +247,9 @@ def renamed_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for source in (BUNDLED / "profiles/statuses").glob("*.yaml"):
         rule = formula_rule(yaml.safe_load(source.read_text(encoding="utf-8")))
         put(source, f"profiles/statuses/{PREFIX}{source.name}", rule)
-    for source in (BUNDLED / "profiles/architectures").glob("*.yaml"):
-        put(source, f"profiles/architectures/{PREFIX}{source.name}", identity_rule)
+    for folder in ("architectures", "blocks"):
+        for source in (BUNDLED / "profiles" / folder).glob("*.yaml"):
+            put(source, f"profiles/{folder}/{PREFIX}{source.name}", architecture_rule)
     for card in CARDS:
         put(BUNDLED / f"gpus/{card}.yaml", f"gpus/{PREFIX}{card}.yaml", identity_rule)
     return root
@@ -288,7 +307,7 @@ def loaded(root: Path) -> Rules:
 
 def report(root: Path, config: dict[str, Any], card: str, flags: dict[str, Any]) -> Report:
     rules = loaded(root)
-    model = resolve(rules.architectures, "probe", config, "a test", None)
+    model = resolve(rules.architectures, "probe", config, "a test", None, stack=rules.stack)
     found = find_card(card, rules.folders("gpus"), rules.units)
     return build_report(Prepared(rules, rules.flags.resolve(flags), found, model))
 
@@ -325,6 +344,7 @@ def test_every_id_is_renamed(renamed_root: Path) -> None:
         lambda r: list(r.phases),
         lambda r: [s.id for s in r.statuses],
         lambda r: [a.id for a in r.architectures],
+        lambda r: list(r.blocks),
         lambda r: list(r.profiles),
         lambda r: [p.id for ps in r.profiles.values() for p in ps],
     ]
@@ -385,7 +405,8 @@ def schema_keys(value: Any) -> set[str]:
 
 
 GRAMMAR = set().union(
-    *(schema_keys(json.loads(f.read_text(encoding="utf-8"))) for f in SCHEMAS.glob("*.json"))
+    *(schema_keys(json.loads(f.read_text(encoding="utf-8"))) for f in SCHEMAS.glob("*.json")),
+    *map(fields_of_part, PARTS),  # what formulas may read of every module, parameter or cache
 )
 
 

@@ -98,11 +98,11 @@ def test_a_folder_of_too_many_files(tmp_path: Path) -> None:
 
 
 def test_folders_of_too_many_bytes(tmp_path: Path) -> None:
-    for number in range(7):
+    for number in range(10):
         (tmp_path / f"extra{number}.yaml").write_text("# long\n" * 14_000, encoding="utf-8")
     (problem,) = problems_of(tmp_path)
     assert (problem.code, problem.name) == ("F105", "too-large")
-    assert problem.mark.path.endswith("extra6.yaml") and f"{MAX_TOTAL:,} bytes" in problem.message
+    assert problem.mark.path.endswith("extra9.yaml") and f"{MAX_TOTAL:,} bytes" in problem.message
 
 
 def test_too_many_folders_of_profiles(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def test_eject_copies_every_file_that_an_overlay_can_replace(tmp_path: Path) -> 
     rules("eject", str(target))
     copied = {p.relative_to(target).as_posix(): p for p in target.rglob("*") if p.is_file()}
     folders = ["formulas", "gpus", "profiles/statuses", "profiles/architectures"]
+    folders.append("profiles/blocks")
     folders += [f"profiles/{kind}" for kind in RULES.profiles]
     assert set(copied) == {f"{f}/{p.name}" for f in folders for p in (BUNDLED / f).glob("*.yaml")}
     assert all(p.read_bytes() == (BUNDLED / name).read_bytes() for name, p in copied.items())
@@ -150,7 +151,7 @@ def test_a_profile_may_be_asked_for_by_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "says"),
     [
-        ("architecture", "x", "comes in a later release"),
+        ("architecture", "x", "is made from a config"),
         ("status", "x", "exactly one holds"),
         ("model", "x", "not from rule folders"),
         ("compnent", "x", "Did you mean `component`?"),
@@ -200,10 +201,19 @@ def test_diff_keeps_verdicts_apart_from_the_cap_of_overlays(tmp_path: Path) -> N
 
 
 def test_diff_names_the_cases_that_no_configuration_uses(tmp_path: Path) -> None:
-    rules("eject", str(tmp_path), "parameters")
-    edit(tmp_path / "formulas/parameters.yaml", "status: stable", "status: draft")
+    rules("eject", str(tmp_path), "gradients")
+    file = tmp_path / "formulas/gradients.yaml"
+    edit(file, "flags: [lora]", "flags: [lora, precision]")
+    edit(file, "    when: not lora\n", '    when: not lora and precision != "fp16"\n')
+    edit(file, "lora: false,", "lora: false, precision: bf16,")
+    text = file.read_text(encoding="utf-8")
+    start, end = text.index("  - id: full\n"), text.index("claims:")
+    half = text[start:end].replace("id: full", "id: half").replace("!=", "==")
+    given = "{lora: false, precision: fp16, trainable_parameters: 10, compute_bytes: 2}"
+    example = f"  - {{name: half, given: {given}, expect: 20}}\n"
+    file.write_text(f"{text[:end]}{half}{text[end:]}{example}", encoding="utf-8")
     text = rules("diff", str(tmp_path))
-    assert "No reference configuration uses case derived of parameters:" in text
+    assert "No reference configuration uses case half of gradients:" in text
     assert "No number moves in" in text
 
 
@@ -239,8 +249,7 @@ def test_the_reference_configurations_use_every_case_they_can() -> None:
     assert not [o.refused for o in outcomes.values() if o.refused]
     used = frozenset[tuple[str, str]]().union(*(o.cases for o in outcomes.values()))
     cases = {(f.id, c.id) for f in RULES.formulas.values() for c in f.cases}
-    # A model of the catalogue has a counted number of parameters, so it is never derived.
-    assert cases - used == {("parameters", "derived")}
+    assert cases - used == set()
 
 
 # --- folders -------------------------------------------------------------------------------------

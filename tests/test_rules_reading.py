@@ -77,7 +77,10 @@ def test_names_complete(typed: str, word: str) -> None:
 
 def test_list_names_every_rule_file() -> None:
     text = call("list")
-    names = [*RULES.formulas, *(s.id for s in RULES.statuses), *(a.id for a in RULES.architectures)]
+    names = [*RULES.formulas, *(s.id for s in RULES.statuses)]
+    families = {"architectures": [a.id for a in RULES.architectures], "blocks": RULES.blocks}
+    twice = set(families["architectures"]).intersection(families["blocks"])
+    names += [f"{k}/{n}" if n in twice else n for k, ids in families.items() for n in ids]
     names += [f"{kind}/{p.id}" for kind, ps in RULES.profiles.items() for p in ps]
     words = set(text.split())
     assert not [name for name in names if name not in words]
@@ -100,7 +103,7 @@ def test_show_renders_every_formula(name: str) -> None:
     assert all(proof in text for proof in formula.evidence)
 
 
-@pytest.mark.parametrize("kind", ["profile", "status", "architecture", "vocabulary"])
+@pytest.mark.parametrize("kind", ["profile", "status", "architecture", "block", "vocabulary"])
 def test_show_prints_the_other_files(kind: str) -> None:
     entry = next(e for e in index.entries(RULES) if e.kind == kind)
     assert entry.title in call("show", entry.name)
@@ -185,7 +188,9 @@ def test_why_explains_which_architecture_claims_a_config(tmp_path: Path) -> None
     (held,) = [b for b in choice["branches"] if b["holds"]]
     assert held["id"] == choice["result"]
     config = tmp_path / "config.json"
-    config.write_text(json.dumps({"model_type": "gpt2", "n_embd": 8}), encoding="utf-8")
+    config.write_text(
+        json.dumps({"model_type": "t5", "d_model": 8, "is_encoder_decoder": True}), encoding="utf-8"
+    )
     (refused,) = why("architectures", str(config))
     assert refused["result"] == "refused"
     assert any(b["holds"] and b["says"] for b in refused["branches"])

@@ -6,7 +6,7 @@ Who wants to know where a number comes from reads these, in this order:
 2. run.py         one evaluation: every quantity at most once, on demand
 3. rules.py       which formula, with its expressions compiled
 4. scope.py       what a name in a formula stands for in this run
-5. algebra.py     the arithmetic
+5. algebra.py     the arithmetic; its operators are in arithmetic.py and selecting.py
 6. profile.py     which overhead and reserve file matches best
 7. template.py    numbers in sentences
 8. grades.py      how well each number is supported
@@ -35,6 +35,7 @@ MOST = 8
 # Plain values and their operators, without a decision in them: what is read in passing.
 RECORDS = {
     "arithmetic.py",
+    "selecting.py",
     "record.py",
     "formula.py",
     "flags.py",

@@ -18,7 +18,7 @@ Copy what you want to change (eject), edit it, and let lint, test and prove chec
 """
 SECTIONS = {
     "Read": {
-        "list": ("reading", "Every formula, profile, status and architecture."),
+        "list": ("reading", "Every formula, profile, status, architecture and block."),
         "show": ("show", "One rule file with what is behind it."),
         "why": ("why", "Which case, profile or status holds for a run, and why not the others."),
         "graph": ("publishing", "Which quantity reads which: text, DOT or SVG."),

@@ -17,8 +17,8 @@ from fitcheck.engine.errors import InputProblem, Problem, harmless
 from fitcheck.engine.formula import Formula
 from fitcheck.engine.loading import Roots, files_of, rule_folders
 from fitcheck.engine.rules import Rules
+from fitcheck.engine.stray_files import not_read, says
 from fitcheck.engine.workshop.examples import Tried, run_examples, without_example
-from fitcheck.engine.workshop.index import not_read
 from fitcheck.engine.workshop.opened import Opened, open_rules
 from fitcheck.engine.workshop.values import LOGICAL, value_text
 
@@ -45,10 +45,7 @@ def lint_command(folder: str | None, folders: tuple[str, ...], as_json: bool) ->
         say(json.dumps({"files": files, "problems": found, "not_read": stray}, indent=2))
         return 1 if problems else 0
     for path in stray:
-        note(
-            "warning",
-            f"{harmless(path)} is not read: rule files lie in formulas/, gpus/ or profiles/KIND/.",
-        )
+        note("warning", harmless(says(path)))
     if not problems:
         say(f"No problem in {counted(files, 'file')}.")
         return 0

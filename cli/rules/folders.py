@@ -36,7 +36,7 @@ folder_argument = click.argument(
 def complete_id(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Ids of the bundled formulas, profiles, statuses and architectures."""
+    """Ids of the bundled formulas, profiles, statuses, architectures and blocks."""
     from click.shell_completion import CompletionItem
 
     bundled = roots_of()

@@ -20,6 +20,7 @@ KINDS = {
     "profile": "Profiles",
     "status": "Statuses",
     "architecture": "Architectures",
+    "block": "Blocks of architectures",
 }
 
 
@@ -27,7 +28,7 @@ KINDS = {
 @rules_option
 @json_option
 def list_command(folders: tuple[str, ...], as_json: bool) -> int:
-    """Every formula, profile, status and architecture, and how many cards and models there are.
+    """Every formula, profile, status, architecture and block; how many cards and models there are.
 
     A name such as overhead/default says which of two files with one id is meant.
     """

@@ -10,9 +10,11 @@ import click
 
 from fitcheck.cli.rules.folders import complete_id, load, rules_option
 from fitcheck.cli.rules.layout import columns, paragraph, say
+from fitcheck.engine.checks.composition_checks import ancestors
 from fitcheck.engine.formula import Constant, Evidence, Formula, Table
 from fitcheck.engine.profile import Profile
 from fitcheck.engine.rules import Rules
+from fitcheck.engine.workshop.block_page import blocks_of, users
 from fitcheck.engine.workshop.index import Entry, find, readers
 from fitcheck.engine.workshop.values import value_text
 
@@ -24,7 +26,7 @@ from fitcheck.engine.workshop.values import value_text
 def show_command(id: str, raw: bool, folders: tuple[str, ...]) -> int:
     """One rule file: what it counts, its cases, symbols, numbers, evidence, and who reads it.
 
-    ID is the id of a formula, profile, status, architecture or card.
+    ID is the id of a formula, profile, status, architecture, block or card.
     """
     rules = load(folders)
     entry = find(rules, id)
@@ -56,6 +58,27 @@ def _body(rules: Rules, entry: Entry, text: str) -> Iterator[str]:
         yield from profile_lines(next(p for p in rules.profiles[kind] if p.id == entry.id))
         return
     yield from text.rstrip("\n").split("\n")
+    if entry.kind in ("architecture", "block"):
+        yield from family_lines(rules, entry)
+
+
+def family_lines(rules: Rules, entry: Entry) -> Iterator[str]:
+    """What an architecture file takes from others, and which files use one or a block."""
+    files = {a.id: a for a in rules.architectures}
+    if entry.kind == "block":
+        yield from _section("Is used by", [(a.id, _title(a.own)) for a in users(rules, entry.id)])
+        return
+    found = files[entry.id]
+    rows = [(name, _title(files[name].own)) for name in ancestors(files, found)]
+    yield from _section("Extends", rows)
+    names = [name for name in blocks_of(found.own) if name in rules.blocks]
+    yield from _section("Blocks", [(name, _title(rules.blocks[name].data)) for name in names])
+    rows = [(a.id, _title(a.own)) for a in files.values() if a.own.get("extends") == found.id]
+    yield from _section("Is extended by", rows)
+
+
+def _title(data: Mapping[str, Any]) -> str:
+    return str(data.get("title", ""))
 
 
 def formula_lines(rules: Rules, formula: Formula) -> Iterator[str]:

@@ -15,8 +15,8 @@ from fitcheck.cli.rules.folders import complete_id
 from fitcheck.cli.rules.layout import columns, counted, paragraph, say
 from fitcheck.cli.words import settings_words
 from fitcheck.engine.api import SOURCES, prepare, rules_for
-from fitcheck.engine.architecture import resolve
-from fitcheck.engine.errors import FitcheckError, InputProblem, Refusal
+from fitcheck.engine.config_fields import text_part
+from fitcheck.engine.errors import InputProblem
 from fitcheck.engine.record import as_dict
 from fitcheck.engine.report import Prepared
 from fitcheck.engine.rules import Rules
@@ -81,7 +81,7 @@ def answer(rules: Rules, values: dict[str, Any], flags: dict[str, Any]) -> int:
     kind, chosen_id = target(rules, name)
     head: list[str] = []
     if kind == ARCHITECTURES[0]:
-        choices = [architecture_choice(rules, model, source)]
+        choices = architecture_choices(rules, model, source)
     else:
         prepared = prepare(
             rules,
@@ -135,29 +135,16 @@ def choices_of(prepared: Prepared, kind: str, name: str) -> list[why.Choice]:
     return [*found, *(why.why_profiles(run, kind) for kind in kinds)]
 
 
-def architecture_choice(rules: Rules, model: str, source: Any) -> why.Choice:
-    """Which architecture file claims the config of a model."""
+def architecture_choices(rules: Rules, model: str, source: Any) -> list[why.Choice]:
+    """Which architecture file claims the config of a model, and which its text part."""
     raw = load_model(model, source=source)
-    chosen = None
-    try:
-        chosen = resolve(
-            rules.architectures, raw.name, raw.config, raw.source, raw.reported_params
-        ).architecture
-    except Refusal:
-        pass
-    except FitcheckError:
-        chosen = _best(rules, raw.config)
-    return why.why_architectures(rules, raw.name, raw.config, chosen)
-
-
-def _best(rules: Rules, config: dict[str, object]) -> str | None:
-    """The file that claims a config whose fields it then cannot read."""
-    fitting = [
-        (met, a.id)
-        for a in rules.architectures
-        if "refuse" not in a.data and (met := a.claims(config)) is not None
-    ]
-    return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
+    found = [why.why_architectures(rules, raw.name, raw.config)]
+    chosen = next((a for a in rules.architectures if a.id == found[0].result), None)
+    nested = chosen.data.get("text") if chosen is not None else None
+    if nested is not None:
+        text = text_part(raw.config, nested["at"], nested.get("model_type"))
+        found.append(why.why_architectures(rules, f"the text part of {raw.name}", text))
+    return found
 
 
 def heading(prepared: Prepared) -> list[str]:
@@ -174,9 +161,21 @@ def block(choice: why.Choice) -> list[str]:
     if choice.note:
         lines.append(paragraph(choice.note, "  "))
     keyed = choice.kind in ("profiles", "architectures")
+    others = [b for b in choice.branches if choice.kind == "architectures" and of_others(b)]
     for branch in sorted(choice.branches, key=lambda b: not b.holds):
-        lines += branch_lines(branch, keyed)
+        if branch not in others:
+            lines += branch_lines(branch, keyed)
+    if others:
+        says = "other file is" if len(others) == 1 else "other files are"
+        lines.append(f"  {len(others)} {says} for other model types (--json has all).")
     return [*lines, ""]
+
+
+def of_others(branch: why.Branch) -> bool:
+    """Whether a file goes by the model type alone, and that is another one."""
+    return [p.holds for p in branch.parts] == [False] and branch.parts[0].text.startswith(
+        "model_type:"
+    )
 
 
 def shortened(text: str, most: int = 160) -> str:

@@ -11,6 +11,7 @@ from ..rules import Rules
 from .architecture_checks import ARCHITECTURE_CHECKS
 from .card_checks import check_cards
 from .claims import check_claims
+from .composition_checks import COMPOSITION_CHECKS
 from .cross_checks import CROSS_CHECKS
 from .flag_checks import FLAG_CHECKS
 from .formula_checks import FORMULA_CHECKS
@@ -24,6 +25,7 @@ __all__ = ["check_roots", "checked_rules"]
 KINDS = {
     "profiles/statuses": "status",
     "profiles/architectures": "architecture",
+    "profiles/blocks": "block",
     "profiles/models": "model",
     "gpus": "card",
 }
@@ -77,6 +79,7 @@ def check_meaning(rules: Rules, misshapen: bool = False) -> list[Problem]:
         *PROFILE_CHECKS,
         *STATUS_CHECKS,
         *ARCHITECTURE_CHECKS,
+        *COMPOSITION_CHECKS,
     ):
         problems += attempted(partial(check_files, rules), misshapen or bool(problems))
     return problems

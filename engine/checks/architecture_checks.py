@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..architecture import Architecture
-from ..errors import Problem
+from ..architecture_expressions import BUILT_IN, Placed, expressions
+from ..errors import Problem, RuleFileError
 from ..field_scope import FieldScope
 from ..rules import Rules
 from ..scope import suggest
@@ -14,54 +15,61 @@ from ..template import holes
 from ..yaml_source import Path
 from .flag_checks import parsed
 
+PART_PATH = 5  # section, group, modules, number, key
 REFUSAL_HOLES = ("name", "key", "model_type")
 
 
 def check_architectures(rules: Rules) -> Iterator[Problem]:
-    """F201, F202, F210, F211."""
+    """F201, F202, F210, F211, F219."""
+    seen: set[tuple[str, str]] = set()  # a block is used by many files and said to be wrong once
     for architecture in rules.architectures:
         try:
-            found = list(check_one(architecture))
+            found = list(check_one(rules, architecture))
+        except RuleFileError as error:
+            found = list(error.problems)
         except (KeyError, TypeError, AttributeError):
             continue  # its shape was reported
-        yield from found
+        for problem in found:
+            if (key := (str(problem.mark), problem.message)) not in seen:
+                seen.add(key)
+                yield problem
 
 
-def check_one(architecture: Architecture) -> Iterator[Problem]:
-    data, source = architecture.data, architecture.source
-    if "refuse" in data:
+def check_one(rules: Rules, architecture: Architecture) -> Iterator[Problem]:
+    if "refuse" in architecture.own:
         yield from sentence(architecture, ("refuse", "says"), REFUSAL_HOLES)
         return
-    known: dict[str, Any] = dict.fromkeys(("model_type", *data.get("constants", {})))
-    for name, spec in data["fields"].items():
-        for key in ("otherwise", "when_null"):
-            if key in spec:
-                yield from parsed(source, ("fields", name, key), spec[key], scope(known))
+    data = architecture.data
+    outside = set(rules.flags.libraries())
+    if "text" in data:  # the file of the text part has been read before
+        for other in rules.architectures:
+            outside |= set(other.own.get("fields", {})) | set(other.own.get("constants", {}))
+    for placed in expressions(data, outside):
+        source, place = architecture.home(placed.path)
+        yield from parsed(source, place, placed.text, scope(dict.fromkeys(placed.names)))
+        if placed.path[-1] in ("d_out", "count") and len(placed.path) == PART_PATH:
+            yield from part_names(architecture, placed)
+    known = dict.fromkeys((*BUILT_IN, *outside, *data.get("constants", {})))
+    for name, spec in data.get("fields", {}).items():
         known[name] = None
         if "warn" in spec:
             yield from sentence(architecture, ("fields", name, "warn"), known)
-    for index, check in enumerate(data.get("checks", ())):
-        yield from parsed(source, ("checks", index, "when"), check["when"], scope(known))
+    for index in range(len(data.get("checks", ()))):
         yield from sentence(architecture, ("checks", index, "says"), known)
-    yield from sentence(architecture, ("unverified", "says"), known)
+    if "unverified" in data:
+        yield from sentence(architecture, ("unverified", "says"), known)
     for index in range(len(data.get("remarks", ()))):
         yield from sentence(architecture, ("remarks", index, "says"), {**known, "key": None})
-    for index, group in enumerate(data["layer_groups"]):
-        path: Path = ("layer_groups", index)
-        yield from parsed(source, (*path, "count"), group["count"], scope(known))
-        inner = dict(known)
-        if "each" in group:
-            inner[group["each"]] = None
-        for name, text in group["fields"].items():
-            yield from parsed(source, (*path, "fields", name), text, scope(inner))
-            inner[name] = None
-        for position, module in enumerate(group["modules"]):
-            place: Path = (*path, "modules", position)
-            keys = [k for k in ("when", "d_in", "d_out") if k in module]
-            for key in keys:
-                yield from parsed(source, (*place, key), module[key], scope(inner))
-            for name, text in module.get("fields", {}).items():
-                yield from parsed(source, (*place, "fields", name), text, scope(inner))
+
+
+def part_names(architecture: Architecture, placed: Placed) -> Iterator[Problem]:
+    """F211: the holes in the name and kind of a module or parameter are names that are there."""
+    section, group, kind, number, _ = placed.path
+    entry = architecture.data[str(section)][group][kind][number]
+    for key in ("name", "kind", "part"):
+        if "{" in str(entry.get(key, "")):
+            path = (section, group, kind, number, key)
+            yield from sentence(architecture, path, dict.fromkeys(placed.names))
 
 
 def scope(known: dict[str, Any]) -> FieldScope:
@@ -70,16 +78,16 @@ def scope(known: dict[str, Any]) -> FieldScope:
 
 def sentence(architecture: Architecture, path: Path, known: Any) -> Iterator[Problem]:
     """F211: the holes of a sentence are names that are there."""
-    text: Any = architecture.data
+    text: Any = architecture.own if path[0] == "refuse" else architecture.data
     for part in path:
         text = text[part]
     for hole, _, _ in holes(str(text)):
         if hole not in known:
-            source = architecture.source
+            source, place = architecture.home(path)
             yield source.problem(
                 "F211",
                 "bad-sentence",
-                source.mark(path),
+                source.mark(place),
                 f"`{{{hole}}}` is not known here.{suggest(hole, list(known))}",
             )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import Problem
+from ..architecture_expressions import listed
+from ..errors import Problem, RuleFileError
 from ..formula import Formula, Symbol
 from ..rules import Rules
 from ..scope import suggest
@@ -89,7 +90,7 @@ def records(rules: Rules) -> dict[str, set[str]]:
     """Every record and list that a symbol may come from, with its fields."""
     found = {
         "flags": set(rules.flags.flags),
-        "model": {"counted", "counted_parameters"},
+        "model": {"verified", "counted", "counted_parameters"},
         "card": {"total", "usable", "listed", "id", "architecture", "class", "vendor"},
         "run": {"unsettled"},
         "phases[]": {"id", "title"},
@@ -97,12 +98,14 @@ def records(rules: Rules) -> dict[str, set[str]]:
         "components[]": {"id", "title", "live", "bytes"},
     }
     for architecture in rules.architectures:
-        found["model"] |= set(architecture.data.get("fields", {}))
-        for entry in architecture.data.get("layer_groups", ()):
-            found.setdefault("layer_groups[]", set()).update({"count", *entry["fields"]})
-            inner = found.setdefault("layer_groups[].modules[]", set())
-            for module in entry["modules"]:
-                inner.update({"name", "d_in", "d_out", *module.get("fields", {})})
+        try:
+            refuses = "refuse" in architecture.own and "layer_groups" not in architecture.own
+            data = architecture.own if refuses else architecture.data
+        except RuleFileError:
+            continue  # its file was reported
+        found["model"] |= set(data.get("fields", {}))
+        for place, name in listed(data) if "sums" in data else ():
+            found.setdefault(place, set()).add(name)
     for kind, profiles in rules.profiles.items():
         found[f"profiles.{kind}"] = {v for p in profiles for v in p.values}
     return found
@@ -194,6 +197,15 @@ def check_searches(rules: Rules) -> Iterator[Problem]:
                     f"`{formula.search.flag}` is no whole-number flag.",
                 )
         if formula.search:
+            for name in sorted(read_by(rules, formula) - {formula.id}):
+                if rules.formulas[name].search:
+                    yield formula.source.problem(
+                        "F216",
+                        "bad-search",
+                        formula.source.mark(("search", "while")),
+                        f"The condition reads `{name}`, which is itself a search: each try would "
+                        "be a search of its own. Let the condition read what that one compares.",
+                    )
             for kind in sorted(profile_kinds_read(rules, formula)):
                 for profile in rules.profiles[kind]:
                     if formula.search.flag in profile.matches:
@@ -214,22 +226,27 @@ def check_searches(rules: Rules) -> Iterator[Problem]:
             )
 
 
-def profile_kinds_read(rules: Rules, formula: Formula) -> set[str]:
-    """The kinds of profiles that a formula reads, directly or through other quantities."""
+def read_by(rules: Rules, formula: Formula) -> set[str]:
+    """A formula and every quantity that it reads, directly or through others."""
     seen: set[str] = set()
-    waiting, kinds = [formula.id], set()
+    waiting = [formula.id]
     while waiting:
         name = waiting.pop()
         if name in seen or name not in rules.formulas:
             continue
         seen.add(name)
-        current = rules.formulas[name]
-        kinds |= {
-            s.source.split(".")[1]
-            for s in current.symbols.values()
-            if s.source.startswith("profiles.")
-        }
-        waiting += rules.reads_of(current)
+        waiting += rules.reads_of(rules.formulas[name])
+    return seen
+
+
+def profile_kinds_read(rules: Rules, formula: Formula) -> set[str]:
+    """The kinds of profiles that a formula reads, directly or through other quantities."""
+    kinds = {
+        symbol.source.split(".")[1]
+        for name in read_by(rules, formula)
+        for symbol in rules.formulas[name].symbols.values()
+        if symbol.source.startswith("profiles.")
+    }
     return kinds & set(rules.profiles)
 
 

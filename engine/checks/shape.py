@@ -120,8 +120,8 @@ def _translate(source: Source, error: Any) -> Iterator[Problem]:
         message = f"{name} is empty; it needs at least one entry."
     elif error.validator == "pattern":
         message = f"{name} is {_said(error.instance)}, which is not of the expected form."
-    elif error.validator == "oneOf":
-        message = "Write either `refuse`, or `fields`, `layer_groups` and `unverified`."
+    elif error.validator in ("oneOf", "anyOf"):
+        message = error.schema.get("$comment", message)
     yield source.problem("F108", "bad-value", source.mark(path), message)
 
 

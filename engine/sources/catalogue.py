@@ -28,6 +28,7 @@ class Entry:
     aliases: tuple[str, ...]
     parameters: int
     config: dict[str, object]
+    remark: str = ""  # what is uncertain about its dimensions
 
     def raw_model(self, typed: str) -> RawModel:
         """The entry as a model source, under the name that was asked for."""
@@ -40,6 +41,7 @@ class Entry:
             source=f"bundled catalogue{other} ({_BUNDLED}/{self.file})",
             source_kind="catalogue",
             place=f"{_BUNDLED}/{self.file}",
+            remark=self.remark,
         )
 
     def spelled(self, typed: str) -> str:
@@ -135,7 +137,15 @@ class Catalogue:
             raise FitcheckError(f"{_BUNDLED}/{file}: parameters.value must be a positive integer.")
         if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
             raise FitcheckError(f"{_BUNDLED}/{file}: config must be a mapping.")
-        return Entry(file, hub_id, tuple(aliases), count, config)
+        return Entry(file, hub_id, tuple(aliases), count, config, _remark(file, data))
+
+
+def _remark(file: str, data: dict[Any, Any]) -> str:
+    """A warning where the dimensions of an entry were not copied from a config.json."""
+    proof = (data.get("evidence") or {}).get("config") or {}
+    if proof.get("kind") != "assumption":
+        return ""
+    return f"The dimensions of this model are not certain ({_BUNDLED}/{file}): {proof.get('says')}."
 
 
 def _parse(file: str, text: str) -> dict[object, object]:

@@ -39,6 +39,7 @@ class RawModel:
     source: str
     source_kind: SourceKind
     place: str = "config.json"  # the file that its dimensions come from
+    remark: str = ""  # what is uncertain about them
 
 
 def printable(text: str, longest: int = 200) -> str:

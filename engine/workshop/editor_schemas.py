@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..architecture_expressions import LISTS, listed
 from ..cards import FIELDS
 from ..loading import files_of
 from ..rules import Rules
@@ -85,6 +86,8 @@ def places(schema: dict[str, Any], path: Sequence[str]) -> list[dict[str, Any]]:
     for step in path:
         if "$ref" in found:
             found = root["$defs"][found["$ref"].rpartition("/")[2]]
+        if "properties" not in found:  # of several forms, the one with keys
+            found = next((o for o in found.get("oneOf", ()) if "properties" in o), found)
         if step == "*":
             found = found["items"] if "items" in found else found["additionalProperties"]
         else:
@@ -128,7 +131,9 @@ def vocabulary(rules: Rules) -> dict[str, dict[str, Any]]:
     inputs = sorted({*quantities, *symbols(rules)})
     units = sorted(units_of(rules))
     cards = sorted(files_of(rules.roots, "gpus"))
-    lists = ["layer_groups", "phases", "components", *rules.lists]
+    groups = dict.fromkeys(name for names in LISTS.values() for name in names)
+    lists = [*groups, "phases", "components", *rules.lists]
+    blocks = list(rules.blocks)
     proofs = {"evidence.*.cards": cards}
     named = {"symbols.*.from": sources(rules), "symbols.*.unit": units}
     return {
@@ -151,6 +156,11 @@ def vocabulary(rules: Rules) -> dict[str, dict[str, Any]]:
         "status": {"flags": list(flags), "reads": quantities, **named, **proofs},
         "profile": {"matches": match_keys(rules, cards), **proofs},
         "card": proofs,
+        "architecture": {
+            "extends": [a.id for a in rules.architectures if "refuse" not in a.own],
+            "layer_groups.*.blocks.*.use": blocks,
+            "layer_groups.*.blocks.*": blocks,
+        },
         "flags": {"flags.*.group": list(rules.flags.groups), "default_card": cards},
         "hints": {f"{part}.*.change": {name: {} for name in flags} for part in ("hints", "levers")},
     }
@@ -177,9 +187,9 @@ def sources(rules: Rules) -> list[str]:
     for kind, profiles in rules.profiles.items():
         found |= {f"profiles.{kind}.{name}" for p in profiles for name in p.values}
     for each in rules.architectures:
-        found |= {f"model.{name}" for name in each.data.get("fields", {})}
-        for group in each.data.get("layer_groups", ()):
-            found |= {f"layer_groups[].{name}" for name in group["fields"]}
+        data = each.own if "refuse" in each.own else each.data
+        found |= {f"model.{name}" for name in data.get("fields", {})}
+        found |= {f"{place}.{name}" for place, name in listed(data)} if "sums" in data else set()
     return sorted(found)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..cards import find_card
 from ..errors import InputProblem
@@ -34,7 +33,7 @@ class Entry:
 
 
 def entries(rules: Rules) -> list[Entry]:
-    """Formulas, vocabulary, profiles, statuses and architectures, folder by folder."""
+    """Formulas, vocabulary, profiles, statuses, architectures and blocks, folder by folder."""
     return [*_formulas(rules), *_profiles(rules)]
 
 
@@ -77,7 +76,7 @@ def _profiles(rules: Rules) -> Iterator[Entry]:
             yield Entry("profiles/statuses", status.id, "status", status.title, state, *where)
     files = files_of(rules.roots, "profiles/architectures")
     for architecture in rules.architectures:
-        title = str(architecture.data.get("title", ""))
+        title = str(architecture.own.get("title", ""))
         yield Entry(
             "profiles/architectures",
             architecture.id,
@@ -86,6 +85,10 @@ def _profiles(rules: Rules) -> Iterator[Entry]:
             architecture.status,
             *files[architecture.id],
         )
+    files = files_of(rules.roots, "profiles/blocks")
+    for stem, source in rules.blocks.items():
+        title, state = str(source.data.get("title", "")), str(source.data.get("status", "draft"))
+        yield Entry("profiles/blocks", stem, "block", title, state, *files[stem])
 
 
 def counts(rules: Rules) -> dict[str, int]:
@@ -132,28 +135,3 @@ def _card(rules: Rules, text: str) -> Entry | None:
 def readers(rules: Rules, name: str) -> list[str]:
     """The ids of the quantities that read this one."""
     return [f.id for f in rules.formulas.values() if name in rules.reads_of(f)]
-
-
-def not_read(folders: Sequence[str], deepest: int = 3, most: int = 500) -> list[str]:
-    """
-    YAML files of overlay folders that lie where nothing looks for them.
-
-    Only `deepest` levels and `most` folders are looked through, and `most` files are told:
-    somebody's home may be an overlay.
-    """
-    found: list[str] = []
-    for folder in folders:
-        known = {os.path.join(folder, n) for n in ("formulas", "gpus")}
-        roots = [(folder, True)]
-        known |= {os.path.join(folder, "profiles", kind) for kind in profile_kinds(roots)}
-        known |= {
-            os.path.join(folder, "profiles", n) for n in ("statuses", "architectures", "models")
-        }
-        for seen, (place, inner, names) in enumerate(os.walk(folder)):
-            depth = place[len(folder) :].count(os.sep)
-            inner[:] = sorted(n for n in inner if n[0] != "." and depth < deepest)
-            if seen > most or len(found) > most:
-                break
-            if place not in known and place != folder:
-                found += [os.path.join(place, n) for n in sorted(names) if n.endswith(".yaml")]
-    return found[:most]

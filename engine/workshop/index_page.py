@@ -34,6 +34,7 @@ def index_page(book: Book, cards: Sequence[Card], codes: Mapping[str, Page]) -> 
         "verdicts": verdicts(book),
         "profiles": profiles(book),
         "architectures": architectures(book),
+        "blocks": blocks(book),
         "cards": card_table(cards),
         "codes": code_table(codes),
     }
@@ -81,8 +82,10 @@ def json_keys(book: Book, entries: Sequence[Mapping[str, Any]]) -> list[str]:
         for key, shown in f.json.items()
     ]
     fields: dict[str, list[str]] = {}
+    extended = {a.own.get("extends") for a in rules.architectures}
     for found in rules.architectures:
-        for name in found.data.get("fields", {}):
+        shared = found.id in extended and "extends" not in found.own
+        for name in found.own.get("fields", {}) if shared else ():
             fields.setdefault(name, []).append(found.id)
     for name, files in fields.items():
         pages = [link(HERE, f"profiles/architectures/{i}.md", code(i)) for i in files]
@@ -134,12 +137,24 @@ def architectures(book: Book) -> list[str]:
     rows = [
         (
             link(HERE, f"profiles/architectures/{a.id}.md", code(a.id)),
-            plain(str(a.data.get("title", ""))),
-            "refused" if "refuse" in a.data else "modelled",
+            plain(str(a.own.get("title", ""))),
+            ", ".join(code(str(n)) for n in a.own.get("matches", {}).get("model_type", ())),
+            "refused" if "refuse" in a.own else "modelled" if "matches" in a.own else "extended",
         )
         for a in book.rules.architectures
     ]
-    return table(("architecture", "", ""), rows)
+    return table(("architecture", "", "model_type", ""), rows)
+
+
+def blocks(book: Book) -> list[str]:
+    rows = [
+        (
+            link(HERE, f"profiles/blocks/{name}.md", code(name)),
+            plain(str(source.data.get("title", ""))),
+        )
+        for name, source in book.rules.blocks.items()
+    ]
+    return table(("block", ""), rows)
 
 
 def card_table(cards: Sequence[Card]) -> list[str]:

@@ -7,6 +7,8 @@ from ..glossary import glossary
 from ..loading import files_of
 from ..rules import Rules
 from ..yaml_source import read
+from .architecture_page import architecture_page
+from .block_page import block_page
 from .book import Book
 from .card_page import card_page
 from .code_page import code_page
@@ -17,7 +19,7 @@ from .examples import run_examples
 from .formula_page import formula_page
 from .graph import graph
 from .index_page import index_page
-from .profile_page import architecture_page, profile_page, status_page
+from .profile_page import profile_page, status_page
 from .prove import prove
 
 
@@ -34,6 +36,9 @@ def pages(rules: Rules) -> dict[str, str]:
         made[f"profiles/statuses/{status.id}.md"] = status_page(book, status)
     for found in rules.architectures:
         made[f"profiles/architectures/{found.id}.md"] = architecture_page(book, found)
+    overlaid = {stem: file[2] for stem, file in files_of(rules.roots, "profiles/blocks").items()}
+    for name, source in rules.blocks.items():
+        made[f"profiles/blocks/{name}.md"] = block_page(book, name, source, overlaid[name])
     cards = []
     for path, said, overlay in files_of(rules.roots, "gpus").values():
         source = read(path, said)

@@ -1,15 +1,14 @@
-"""The pages of profiles, statuses and architectures."""
+"""The pages of profiles and statuses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from ..architecture import Architecture
 from ..formula import Constant, Evidence
 from ..profile import Profile
 from ..rules import Rules, Status
-from .book import DIRECTIONS, Book, evidence_table, graded
+from .book import Book, evidence_table, graded
 from .formula_page import amount, nested
 from .markdown import code, page, plain, section, sentence, table
 
@@ -106,99 +105,6 @@ def folded(condition: str) -> list[str]:
             lines[-1] += f"{' ' if lines[-1] else ''}{word}"
         depth += word.count("(") - word.count(")")
     return lines
-
-
-def architecture_page(book: Book, found: Architecture) -> str:
-    """One architecture file: which config.json it claims, and what it makes of it or why not."""
-    here, data = f"profiles/architectures/{found.id}.md", found.data
-    wanted = [(code(k), code(nested(v))) for k, v in data.get("matches", {}).items()]
-    lines = [
-        f"# {plain(str(data.get('title', found.id)))}",
-        "",
-        f"{code(found.id)}, {status(found.status)}from "
-        f"{book.file(here, found.source.mark(), found.overlay)}: how a {code('config.json')} "
-        "is read.",
-        "",
-        *section("Which models", table(("condition", "has to be"), wanted) or unclaimed()),
-        *section("Refused", caveat(data.get("refuse"))),
-        *section("Checked for", verified(data.get("verified", ()))),
-        *section("Any other model_type", caveat(data.get("unverified"))),
-        *section("What is read of it", fields(data.get("fields", {}))),
-        *section("Remarks", remarks(data.get("remarks", ()))),
-        *section("Refused after reading", checks(data.get("checks", ()))),
-        *section("Layers", [x for g in data.get("layer_groups", ()) for x in layer_group(g)]),
-        *section("Read by", read_by(book, here) if "fields" in data else []),
-    ]
-    return page(lines)
-
-
-def unclaimed() -> list[str]:
-    return ["Any that no other file claims.", ""]
-
-
-def caveat(entry: Mapping[str, Any] | None) -> list[str]:
-    if not entry:
-        return []
-    return [f"{sentence(str(entry['says']))} ({DIRECTIONS[entry['direction']]})", ""]
-
-
-def verified(names: Sequence[Any]) -> list[str]:
-    return [", ".join(code(str(name)) for name in names), ""] if names else []
-
-
-def fields(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    rows = []
-    for name, entry in entries.items():
-        low, high = entry.get("min"), entry.get("max")
-        bounds = f", {nested(low)} to {nested(high)}" if low is not None else ""
-        otherwise = code(str(entry.get("otherwise", ""))) or "refused"
-        keys = " or ".join(code(str(key)) for key in entry["from"])
-        says = sentence(str(entry["meaning"]))
-        rows.append((code(name), keys, f"{entry['type']}{bounds}", otherwise, says))
-    return table(("field", "key of config.json", "type", "where it is absent", "meaning"), rows)
-
-
-def remarks(entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    rows = [
-        (
-            ", ".join(code(str(key)) for key in entry["any_key"]),
-            DIRECTIONS[entry["direction"]],
-            sentence(str(entry["says"])),
-        )
-        for entry in entries
-    ]
-    return table(("config.json has", "direction", "what is said"), rows)
-
-
-def checks(entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    rows = [(code(str(entry["when"])), sentence(str(entry["says"]))) for entry in entries]
-    return table(("when", "what is said"), rows)
-
-
-def layer_group(group: Mapping[str, Any]) -> list[str]:
-    """Equal layers: how many, their fields, and their linear modules."""
-    each = f", built one by one as {code(str(group['each']))}" if "each" in group else ""
-    values = [(code(n), code(str(text))) for n, text in group["fields"].items()]
-    modules = [
-        (
-            code(str(m["name"])),
-            code(str(m["d_in"])),
-            code(str(m["d_out"])),
-            code(str(m.get("when", ""))) or "always",
-        )
-        for m in group["modules"]
-    ]
-    return [
-        f"{code(str(group['count']))} layers{each}.",
-        "",
-        *table(("field of the layer", "is"), values),
-        *table(("linear module", "input width", "output width", "when"), modules),
-    ]
-
-
-def read_by(book: Book, here: str) -> list[str]:
-    used = readers_of(book.rules, ("model.", "layer_groups[]"))
-    return [", ".join(book.named(here, name) for name in used), ""] if used else []
 
 
 def readers_of(rules: Rules, sources: tuple[str, ...]) -> list[str]:

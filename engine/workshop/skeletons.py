@@ -72,8 +72,8 @@ def _refusal(rules: Rules, kind: str, wanted: str) -> str:
         )
     if wanted in ("architecture", "architectures"):
         return (
-            "An architecture is made from a config.json, which comes in a later release. Until "
-            "then copy the nearest one: `fitcheck rules list` names them, `eject` copies one."
+            "An architecture is made from a config.json: "
+            "`fitcheck rules new architecture --from config.json`."
         )
     if wanted in ("model", "models"):
         return (

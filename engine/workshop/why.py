@@ -11,13 +11,13 @@ from typing import Any
 
 from .. import expression as ex
 from ..algebra import NO_LOOP, EvaluationError, Loop
-from ..architecture import Architecture
+from ..architecture import Architecture, choose
 from ..checks.partition import text_of
-from ..errors import FitcheckError, InputProblem
+from ..errors import FitcheckError, InputProblem, Refusal
 from ..formula import Formula
 from ..profile import matches
 from ..record import record
-from ..report import sentence
+from ..report import sentence, without_meaning
 from ..rules import Rules
 from ..run import Run
 from ..scope import CURRENT
@@ -73,6 +73,8 @@ class Choice:
 
 def why_formula(run: Run, formula: Formula) -> list[Choice]:
     """The cases of a quantity: one choice, or one for each item of its list."""
+    if missing := without_meaning(run, formula):
+        raise InputProblem(missing)
     if formula.per is None:
         return [_choice(run, formula, NO_LOOP, "")]
     return [
@@ -217,22 +219,27 @@ def _fact(value: Any) -> str:
     return value_text(value) if value is not None else "unknown"
 
 
-def why_architectures(
-    rules: Rules, name: str, config: Mapping[str, Any], chosen: str | None
-) -> Choice:
+def why_architectures(rules: Rules, name: str, config: Mapping[str, Any]) -> Choice:
     """The architecture files: which claims a config, and which conditions of the others fail."""
+    try:
+        chosen: str | None = choose(rules.architectures, name, config).id
+    except Refusal:
+        chosen = None
     branches = []
     for architecture in rules.architectures:
-        conditions = architecture.data.get("matches", {})
+        if "matches" not in architecture.own:
+            continue  # a file that others extend
+        conditions = architecture.own["matches"]
         parts = [
             Part(f"{key}: {value_text(_plain(wanted))}", _meets(architecture, key, config), ())
             for key, wanted in conditions.items()
         ]
-        refuses = "refuse" in architecture.data
+        refuses = "refuse" in architecture.own
         says = "refuses what it matches" if refuses else ""
         held = architecture.id == chosen if chosen else refuses and all(p.holds for p in parts)
-        if not held and not refuses and all(p.holds for p in parts):
-            says = f"it fits too, and {chosen} meets more conditions" if chosen else ""
+        if not held and chosen and all(p.holds for p in parts):
+            how = "names the model_type" if refuses else "meets more conditions"
+            says = f"it fits too, and {chosen} {how}"
         place = str(architecture.source.key_mark(("matches",)))
         condition = "" if parts else "matches any config"
         branches.append(Branch(architecture.id, bool(held), place, condition, parts, says=says))
@@ -252,10 +259,11 @@ def _meets(architecture: Architecture, key: str, config: Mapping[str, Any]) -> b
     alone = Architecture(
         architecture.id,
         architecture.status,
-        {"matches": {key: architecture.data["matches"][key]}},
+        {"matches": {key: architecture.own["matches"][key]}},
         architecture.source,
         False,
-        {},
+        dict,
+        dict,
     )
     return alone.claims(config) is not None
 

@@ -1,0 +1,97 @@
+"""`fitcheck models`: the catalogue as a list, and what a model resolves to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fitcheck.cli.main import run
+from fitcheck.cli.models.drawing import letters, positions
+from fitcheck.engine.sources.catalogue import Catalogue
+
+MIXTURE = {
+    "model_type": "qwen3_moe",
+    "hidden_size": 64,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "intermediate_size": 96,
+    "moe_intermediate_size": 32,
+    "num_experts": 8,
+    "num_experts_per_tok": 2,
+    "mlp_only_layers": [0, 1],
+    "vocab_size": 1000,
+}
+
+
+def output(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    status = run(["models", *words])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_every_word_has_to_be_in_one_name(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = output(capsys, "qwen3", "30b", "--json")
+    names = [m["name"] for m in json.loads(out)["models"]]
+    assert status == 0 and names
+    assert all("qwen3" in n.lower() and "30b" in n.lower() for n in names)
+
+
+def test_without_a_word_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = output(capsys)
+    entries = list(Catalogue.bundled().entries())
+    assert status == 0 and f"{len(entries)} models" in out
+    assert len(entries) >= 150
+    assert all(entry.hub_id in out for entry in entries if len(entry.hub_id) < 40)
+
+
+def test_an_unknown_name_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = output(capsys, "meta-llama/Llama-3.1-8C")
+    assert status == 1 and not out
+    assert "Did you mean meta-llama/Llama-3.1-8B?" in err
+
+
+def test_show_draws_every_layer_and_adds_up(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(MIXTURE))
+    status, out, _ = output(capsys, "show", str(path))
+    assert status == 0
+    strip = next(line.split()[1] for line in out.splitlines() if line.strip().startswith("0  "))
+    assert len(strip) == 6 and strip[0] == strip[1] != strip[2] and len(set(strip[2:])) == 1
+    assert "2 of 8 experts" in " ".join(out.split())
+    _, out, _ = output(capsys, "show", str(path), "--json")
+    data = json.loads(out)
+    parts = data["parameters"]
+    assert parts["active"] == parts["total"] - parts["expert"] * 6 // 8
+    assert [g["places"] for g in data["layer_groups"]] == ["0-1", "2-5"]
+    assert data["verified"] is True and data["stack"]["transformers"]
+
+
+def test_show_takes_a_stack(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(MIXTURE))
+    packed = []
+    for version in ("4.57.6", "5.24.0"):
+        stack = f"transformers={version}"
+        _, out, _ = output(capsys, "show", str(path), "--json", "--stack", stack)
+        packed.append(json.loads(out)["parameters"]["quantizable"])
+    assert packed[0] > packed[1]  # experts are matrices of their own before 5.0
+
+
+def test_show_says_what_is_uncertain(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**MIXTURE, "model_type": "unheard", "num_experts": None,
+                                "num_experts_per_tok": None}))  # fmt: skip
+    status, out, err = output(capsys, "show", str(path))
+    assert status == 0 and "never checked" in out and "unheard was never checked" in err
+
+
+def test_letters_are_told_apart() -> None:
+    groups = [{"title": t} for t in ("2 full dense layers", "3 full moe layers", "1 full layer")]
+    assert letters(groups) == ["F", "U", "L"]
+    assert positions({"places": "0-2 5 7-8"}) == [0, 1, 2, 5, 7, 8]

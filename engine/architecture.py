@@ -53,23 +53,29 @@ class Architecture:
     """
     One file of `profiles/architectures/`.
 
-    `own` is what the file says by itself; `data` is that with what it extends and with its blocks
-    written out, made when it is first needed.
+    `head` says which configs it covers; `own` is what the file says by itself; `data` is that with
+    what it extends and with its blocks written out, made when it is first needed.
     """
 
     def __init__(
         self,
         id: str,
         status: str,
-        own: Mapping[str, Any],
+        head: Mapping[str, Any],
         source: Source,
         overlay: bool,
         compose: Callable[[], Mapping[str, Any]],
         trace: Callable[[], Origins],
     ) -> None:
-        self.id, self.status, self.own, self.source = id, status, own, source
+        self.id, self.status, self.head, self.source = id, status, head, source
         self.overlay, self._compose, self._trace = overlay, compose, trace
         self.functions: dict[Any, Thunk] = {}  # expressions by their text, made when needed
+
+    @property
+    def own(self) -> Mapping[str, Any]:
+        """What the file says by itself."""
+        said: Mapping[str, Any] = self.source.data
+        return said
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
@@ -89,11 +95,11 @@ class Architecture:
 
     def names(self, model_type: Any) -> bool:
         """Whether the file covers a model type by its name."""
-        return model_type in self.own.get("matches", {}).get("model_type", ())
+        return model_type in self.head.get("matches", {}).get("model_type", ())
 
     def claims(self, config: Mapping[str, Any]) -> int | None:
         """How many conditions of `matches` the config meets, None if one fails."""
-        conditions = self.own.get("matches")
+        conditions = self.head.get("matches")
         if conditions is None:
             return None  # a file that others extend
         present = {k for k, v in config.items() if v is not None}
@@ -110,10 +116,10 @@ class Architecture:
 
     def refusal(self, name: str, config: Mapping[str, Any]) -> str | None:
         """The sentence with which this file refuses the config, if it does."""
-        refuse = self.own.get("refuse")
+        refuse = self.head.get("refuse")
         if refuse is None or self.claims(config) is None:
             return None
-        conditions = self.own.get("matches", {})
+        conditions = self.head.get("matches", {})
         present = [
             k
             for k in (*conditions.get("any_key", ()), *conditions.get("equals", ()))
@@ -140,7 +146,7 @@ def refuse_unsupported(
     """
     kind = config.get("model_type")
     modelled = max(
-        (a.claims(config) or 0 for a in architectures if "refuse" not in a.own and a.names(kind)),
+        (a.claims(config) or 0 for a in architectures if "refuse" not in a.head and a.names(kind)),
         default=0,
     )
     for architecture in sorted(architectures, key=lambda a: not a.names(kind)):
@@ -158,7 +164,7 @@ def choose(
     fitting = [
         (met, a)
         for a in architectures
-        if "refuse" not in a.own and (met := a.claims(config)) is not None
+        if "refuse" not in a.head and (met := a.claims(config)) is not None
     ]
     if not fitting:
         raise Refusal(

@@ -6,10 +6,11 @@ a part came from is kept beside it, for messages and derivations.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .errors import RuleFileError
+from .source_later import head_of
 from .suggest import suggest
 
 if TYPE_CHECKING:
@@ -32,21 +33,22 @@ class Library:
         self,
         files: Mapping[str, Source],
         blocks: Mapping[str, Source],
-        names: Collection[str] = (),
+        names: Callable[[], Collection[str]] = tuple,
+        added: Collection[str] = (),
     ) -> None:
         self.files, self.blocks = files, blocks
+        self.added = added  # ids of files from overlays
         self.names = names  # of all files, those that could not be read too
-        self._sums: tuple[str, ...] | None = None
 
-    def sums(self) -> tuple[str, ...]:
-        """Every field that some block adds to its layer, which is 0 where no block does."""
-        if self._sums is None:
-            holders = [b.data for b in self.blocks.values()]
-            for file in self.files.values():
-                holders += [g for kind in GROUPS for g in file.data.get(kind, ())]
-            found = {name for holder in holders for name in holder.get("adds", {})}
-            self._sums = tuple(sorted(found))
-        return self._sums
+    def sums(self) -> set[str]:
+        """What a block, or a file of an overlay, adds to its layers; 0 where no part does."""
+        found: set[str] = set()
+        for block in self.blocks.values():
+            found.update(head_of(block).get("adds", ()))
+        for name in self.added:
+            groups = [g for kind in GROUPS for g in self.files[name].data.get(kind, ())]
+            found.update(*(group.get("adds", ()) for group in groups))
+        return found
 
     def data(self, source: Source) -> dict[str, Any]:
         """One file with all that it takes from others; raises `RuleFileError`."""
@@ -71,7 +73,9 @@ class Library:
                     self.group(home, origins, (kind, index), group)
                     for index, group in enumerate(data[kind])
                 ]
-        data["sums"] = list(self.sums())
+        groups = [group for kind in GROUPS for group in data.get(kind, ())]
+        own = {name for g in groups for entry in g["adds"] for name in entry["fields"]}
+        data["sums"] = sorted(own | self.sums())
         if any(each.data.get("status") != "stable" for each in parts):
             data["status"] = "draft"  # as settled as the least settled of its parts
         return data, origins
@@ -89,7 +93,7 @@ class Library:
                 mark = source.mark(("extends",))
                 raise RuleFileError([source.problem("F219", "extends-itself", mark, message)])
             if wanted not in self.files:
-                if wanted in self.names:
+                if wanted in self.names():
                     raise RuleFileError([])  # it could not be read, which was reported
                 message = f"There is no architecture file `{wanted}`.{suggest(wanted, self.files)}"
                 raise RuleFileError([last.problem("F219", "unknown-file", place, message)])
@@ -149,7 +153,7 @@ class Library:
     def block(self, home: Source, where: Path, name: str) -> Source:
         """The file of a block; raises `RuleFileError`."""
         if name not in self.blocks:
-            if name in self.names:
+            if name in self.names():
                 raise RuleFileError([])  # it could not be read, which was reported
             message = f"There is no block `{name}`.{suggest(str(name), self.blocks)}"
             raise RuleFileError([home.problem("F219", "unknown-file", home.mark(where), message)])

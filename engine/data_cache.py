@@ -14,6 +14,7 @@ import os
 import zlib
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .source_later import SourceLater
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from .yaml_source import Source
 
 REFUSED = "FITCHECK_NO_CACHE"  # the environment variable
+LATER = ("architectures", "blocks", "models")  # folders of which a run needs a few files
+HEAD = ("status", "matches", "refuse", "adds")  # what a run needs of each file there
 MARK = "\0"  # opens an exact fraction; no rule file may hold the character
 
 
@@ -32,6 +35,26 @@ def cache_of(folder: str) -> DataCache | None:
     if folder not in _used:
         _used[folder] = DataCache(folder)
     return _used[folder]
+
+
+def kept_sources(folder: str, said: str) -> list[tuple[str, Source]] | None:
+    """
+    (stem, file) of a bundled folder, by name, in one pass; None where a file is new or has changed.
+    """
+    cache = cache_of(folder)
+    if cache is None or not os.path.isdir(folder):
+        return None
+    found: list[tuple[str, Source]] = []
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda e: e.name):
+            stem, dot, ending = entry.name.rpartition(".")
+            if not dot or ending not in ("yaml", "yml"):
+                continue
+            kept = cache.files.get(entry.path)
+            if kept is None or kept[0] != stamped(entry.stat()):
+                return None
+            found.append((stem, cache.kept(entry.path, f"{said}/{entry.name}", kept)))
+    return found
 
 
 _used: dict[str, DataCache] = {}  # folder to its cache, for this process
@@ -59,6 +82,7 @@ class DataCache:
     def __init__(self, folder: str) -> None:
         self.path = file_for(folder)
         self.changed = False
+        self.later = os.path.basename(folder) in LATER
         self.files: dict[str, Any] = {}
         stored = load(self.path)
         if isinstance(stored, dict) and stored.get("reader") == _reader():
@@ -74,16 +98,30 @@ class DataCache:
 
         return SourceLater(said, self.data(path, parse), path)  # type: ignore[return-value]
 
+    def kept(self, path: str, said: str, entry: list[Any]) -> Source:
+        """A file that has not changed since it was kept; of most folders it is decoded later."""
+        head = entry[3] if self.later else None
+        return SourceLater(said, None, path, head, partial(self.decoded, entry))  # type: ignore[return-value]
+
+    def decoded(self, entry: list[Any]) -> Any:
+        data = json.loads(entry[2]) if self.later else entry[2]
+        return _decoded(data) if entry[1] else data
+
     def data(self, path: str, parse: Callable[[], Any]) -> Any:
         """What a file says, from here or from `parse()`, which is then kept."""
         now = stamp(path)
         entry = self.files.get(path)
         if entry is not None and entry[0] == now:
-            return _decoded(entry[2]) if entry[1] else entry[2]
+            return self.decoded(entry)
         found = parse()
         stored, exact = _encoded(found)
         if now == stamp(path):  # nobody wrote to it in between
-            self.files[path] = [now, exact, stored]
+            if self.later:
+                head = {k: stored[k] for k in HEAD if k in stored} if type(stored) is dict else {}
+                stored = [json.dumps(stored, separators=(",", ":")), head]
+            else:
+                stored = [stored]
+            self.files[path] = [now, exact, *stored]
             self.changed = True
         return found
 
@@ -142,9 +180,12 @@ def _reader() -> list[int]:
 def stamp(path: str) -> list[int]:
     """What changes whenever a file does; empty where there is none."""
     try:
-        found = os.stat(path)
+        return stamped(os.stat(path))
     except OSError:
         return []
+
+
+def stamped(found: os.stat_result) -> list[int]:
     return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 

@@ -20,6 +20,7 @@ import ast
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 
 from .record import record
 
@@ -215,7 +216,7 @@ _WORD = r"""(["'])[\w .+*/:|,@-]{0,60}\1"""
 
 def parse(text: str) -> Node:
     """
-    Parse one expression.
+    Parse one expression; trees are frozen, so a text that was parsed before is not parsed again.
 
     Raises
     ------
@@ -224,6 +225,11 @@ def parse(text: str) -> Node:
     """
     if not isinstance(text, str):
         raise ExpressionError("F202", "not-in-language", "An expression has to be text.")
+    return _parsed(text)
+
+
+@lru_cache(maxsize=16_384)
+def _parsed(text: str) -> Node:
     if len(text) > MAX_LENGTH:
         raise ExpressionError(
             "F209",

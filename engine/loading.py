@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +18,7 @@ from .paths import bundled_root as bundled_root, rule_files
 from .profile import Profile
 from .profile_reader import read_profile
 from .rules import Rules, Status
+from .source_later import head_of
 from .units import Units
 
 if TYPE_CHECKING:
@@ -130,6 +131,9 @@ class Loader:
         """(stem, parsed file, from an overlay) of a folder, each file read once."""
         if folder not in self._read:
             self._read[folder] = []
+            if (kept := self.kept(folder)) is not None:
+                self._read[folder] = kept
+                return kept
             self.note_doubles(folder)
             for stem, (path, said, overlay) in files_of(self.roots, folder).items():
                 root = next(r for r, _ in reversed(self.roots) if path.startswith(r))
@@ -143,6 +147,15 @@ class Loader:
                 if source is not None:
                     self._read[folder].append((stem, source, overlay))
         return self._read[folder]
+
+    def kept(self, folder: str) -> list[tuple[str, Source, bool]] | None:
+        """The files of a folder that only the bundled root has, where the cache has them all."""
+        if not self.cached or any(files_of([root], folder) for root in self.roots if root[1]):
+            return None
+        from .data_cache import kept_sources
+
+        found = kept_sources(os.path.join(self.roots[0][0], *folder.split("/")), folder)
+        return None if found is None else [(stem, source, False) for stem, source in found]
 
     def guarded(
         self, mark: Mark | None, make: Callable[[], T], source: Source | None = None
@@ -244,13 +257,14 @@ class Loader:
         library = Library(
             {stem: source for stem, source, _ in found},
             self.blocks(),
-            {stem for place in FAMILIES for stem in files_of(self.roots, place)},
+            lambda: {stem for place in FAMILIES for stem in files_of(self.roots, place)},
+            [stem for stem, _, overlay in found if overlay],
         )
         return [
             Architecture(
                 stem,
-                str(source.data.get("status", "draft")),
-                source.data,
+                str(head_of(source).get("status", "draft")),
+                head_of(source),
                 source,
                 overlay,
                 partial(library.data, source),
@@ -299,7 +313,7 @@ def _mapping(path: str, said: str, fresh: bool) -> Source:
     from .data_cache import read_source
 
     source = read_source(path, said, fresh)
-    if not isinstance(source.data, dict):
+    if not isinstance(head_of(source), Mapping):
         message = "A rule file holds `key: value` lines."
         raise RuleFileError([source.problem("F108", "bad-value", source.mark(), message)])
     return source

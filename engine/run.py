@@ -59,6 +59,7 @@ class Run:
         self.searching: bool = parent is not None and parent.searching
         self.chosen: dict[Key, Case] = {}
         self.searches: dict[str, Found] = {}
+        self._ends: dict[int, Run] = {}
         self._components: list[dict[str, Any]] | None = None
         self._lists: dict[str, list[dict[str, Any]]] = {}
 
@@ -211,9 +212,11 @@ class Run:
 
     def at_band(self, end: int) -> Run:
         """This run with every banded constant at one end (exact because totals rise with them)."""
-        touched = self.rules.affected_by_band
-        kept = {k: v for k, v in self.values.items() if k[0] not in touched}
-        return Run(self.rules, self.facts, end, kept, dict(self.profiles), self)
+        if end not in self._ends:
+            touched = self.rules.affected_by_band
+            kept = {k: v for k, v in self.values.items() if k[0] not in touched}
+            self._ends[end] = Run(self.rules, self.facts, end, kept, dict(self.profiles), self)
+        return self._ends[end]
 
     def with_card(self, card: Mapping[str, Any]) -> Run:
         """This run on another card, given by its facts; what is the same there is kept."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +40,26 @@ class SourceLater:
     Stands for a `Source` whose `data` may be known already.
 
     `path` is the name in messages; `file` says where it lies, without it below the bundled root.
+    `head` are a few of its fields, known before `later()` gives the whole.
     """
 
-    def __init__(self, path: str, data: Any = None, file: str | None = None) -> None:
-        self.path, self._file = path, file
+    def __init__(
+        self,
+        path: str,
+        data: Any = None,
+        file: str | None = None,
+        head: Mapping[str, Any] | None = None,
+        later: Callable[[], Any] | None = None,
+    ) -> None:
+        self.path, self._file, self._head, self._later = path, file, head, later
         if data is not None:
             self.__dict__["data"] = data
+
+    @property
+    def head(self) -> Mapping[str, Any]:
+        """The fields that are known without reading the file, or all of them."""
+        known: Mapping[str, Any] = self.data if self._head is None else self._head
+        return known
 
     @cached_property
     def _source(self) -> Source:
@@ -57,7 +71,7 @@ class SourceLater:
 
     @cached_property
     def data(self) -> Any:
-        return self._source.data
+        return self._source.data if self._later is None else self._later()
 
     @property
     def text(self) -> str:
@@ -74,3 +88,9 @@ class SourceLater:
 
     def problem(self, code: str, name: str, mark: Mark, message: str) -> Problem:
         return self._source.problem(code, name, mark, message)
+
+
+def head_of(source: Source) -> Mapping[str, Any]:
+    """What is known of a file without reading all of it."""
+    known: Mapping[str, Any] = source.head if isinstance(source, SourceLater) else source.data
+    return known

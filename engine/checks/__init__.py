@@ -8,6 +8,7 @@ from functools import partial
 from ..errors import FitcheckError, Problem, RuleFileError
 from ..loading import SPECIAL, Loader, Roots, misnamed, profile_kinds, roots_of
 from ..rules import Rules
+from ..yaml_source import Source
 from .architecture_checks import ARCHITECTURE_CHECKS
 from .card_checks import check_cards
 from .claims import check_claims
@@ -33,14 +34,19 @@ NEED_NAMES = ("check_units", "check_unused", "check_cases", "check_examples")
 
 
 def check_shapes(loader: Loader) -> list[Problem]:
-    """The shape of every file of every root."""
+    """The shape of every file; with overlays that of theirs, as the bundled ones were checked."""
     problems: list[Problem] = []
-    for stem, source, _ in loader.sources("formulas"):
+    overlaid = any(overlay for _, overlay in loader.roots)
+
+    def sources(folder: str) -> list[tuple[str, Source]]:
+        return [(n, s) for n, s, overlay in loader.sources(folder) if overlay or not overlaid]
+
+    for stem, source in sources("formulas"):
         kind = stem if stem in SPECIAL else "formula"
         problems += check_shape(source, kind)
     kinds = {f"profiles/{kind}": "profile" for kind in profile_kinds(loader.roots)}
     for folder, kind in (kinds | KINDS).items():
-        for stem, source, _ in loader.sources(folder):
+        for stem, source in sources(folder):
             problems += check_shape(source, kind)
             if str(source.data.get("id")) != stem:
                 problems.append(misnamed(source, stem, source.data.get("id")))

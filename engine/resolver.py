@@ -72,6 +72,8 @@ class Resolver:
         """An expression over the fields resolved so far."""
         if not isinstance(text, str):
             return text
+        if text in self.values:  # mostly it is just a name
+            return self.values[text]
         try:
             function = self.architecture.functions.get(text)
             if function is None:

@@ -43,6 +43,8 @@ def settings_words(flags: FlagSet, settings: Settings) -> list[tuple[str, bool]]
         if _idle(flags, flag, settings):
             continue
         changed = value != flag.default
+        if value == () and not changed:
+            continue  # nothing is chosen, as nobody asked for it
         if flag.kind != "switch":
             words.append((f"{_bare(flag.option)} {_shown(flag, value)}", changed))
         elif value or changed:

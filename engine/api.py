@@ -156,9 +156,10 @@ def choose_card(rules: Rules, gpu: str | None, vram_mib: int | None) -> Card:
             f"gpu has to be a name such as {rules.flags.default_card!r}, not {gpu!r}.", flag="gpu"
         )
     name = rules.flags.default_card if gpu is None else gpu
-    card = None if rules.overlays else compiled_card(name)
+    card = rules.found_cards.get(name) or (None if rules.overlays else compiled_card(name))
     if card is None:
         card = find_card(name, rules.folders("gpus"), rules.units)
+    rules.found_cards[name] = card
     return card if vram_mib is None else with_memory(card, vram_mib)
 
 

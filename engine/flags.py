@@ -264,6 +264,8 @@ def check_value(flag: Flag, value: Any) -> Any:
 
 
 def check_words(flag: Flag, value: Any) -> tuple[str, ...]:
+    if isinstance(value, (list, tuple)) and not value and () in flag.presets.values():
+        return ()
     if not isinstance(value, (str, list, tuple)) or not value:
         raise InputProblem(f"{flag.option} needs module names, not {value!r}.", flag=flag.id)
     words = value.split(",") if isinstance(value, str) else list(value)

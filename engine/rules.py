@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import expression as ex
     from .algebra import Algebra
     from .architecture import Architecture
+    from .cards import Card
     from .evaluation import Thunk
     from .flags import FlagSet
     from .profile import Profile
@@ -80,6 +81,7 @@ class Rules:
         self.functions: dict[tuple[str, str], Thunk] = {}  # (file, text) to function
         self.names: dict[tuple[str, str], tuple[str, ...]] = {}  # (file, text) to names read
         self.holes_in_bytes: dict[tuple[str, str], bool] = {}  # (file, hole of a sentence)
+        self.found_cards: dict[str, Card] = {}  # by the name that was asked for
         self._sentences: dict[tuple[str, str], Sentence] = {}
 
     @cached_property

@@ -463,3 +463,23 @@ def test_a_strange_file_name_is_shown_harmlessly(stem: bytes, tmp_path: Path) ->
         run(str(tmp_path))
     text = str(caught.value).encode().decode()  # no half of a character is left
     assert all(c.isprintable() or c == "\n" for c in text)
+
+
+def test_two_files_of_one_id_in_one_folder(tmp_path: Path) -> None:
+    text = Path(bundled_root(), "formulas", "gradients.yaml").read_text(encoding="utf-8")
+    folder = tmp_path / "twice" / "formulas"
+    folder.mkdir(parents=True)
+    (folder / "gradients.yaml").write_text(text, encoding="utf-8")
+    (folder / "gradients.yml").write_text(text, encoding="utf-8")
+    with pytest.raises(RuleFileError, match="has the id `gradients` too"):
+        estimate("meta-llama/Llama-3.1-8B", rules=str(tmp_path / "twice"))
+
+
+def test_a_file_that_nothing_reads_is_told_with_the_answer(tmp_path: Path) -> None:
+    text = Path(bundled_root(), "formulas", "gradients.yaml").read_text(encoding="utf-8")
+    for place in ("formulas/gradients.yaml", "formula/gradients.yaml", "formulas/other.YAML"):
+        path = tmp_path / place
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    told = estimate("meta-llama/Llama-3.1-8B", rules=str(tmp_path)).warnings
+    assert sum("is not read" in text for text in told) == 2

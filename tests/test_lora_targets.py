@@ -67,8 +67,8 @@ def test_experts_get_adapters_by_parameter() -> None:
 
 
 def test_parameters_that_are_not_there() -> None:
-    with pytest.raises(Refusal, match=r"no 3-D parameter of this model is called\s+nothing"):
-        estimate(MIXTURE, gpu="b200", lora_target_parameters="nothing")
+    with pytest.raises(Refusal, match=r"no 3-D parameter of this model is called\s+absent"):
+        estimate(MIXTURE, gpu="b200", lora_target_parameters="absent")
     with pytest.raises(Refusal, match="no 3-D parameter"):  # before 5.0 they are matrices
         estimate(MIXTURE, gpu="b200", lora_target_parameters="down_proj", transformers="4.57.6")
     with pytest.raises(InputProblem, match="has no meaning with --no-lora"):

@@ -109,6 +109,15 @@ def contains(item: Any, words: Any) -> Any:
     return settled(negate(every(negate(EQUAL(item, word)) for word in words)))
 
 
+def selects(words: Any, path: Any) -> Any:
+    """Whether targets pick a module; each target, or all of them, may differ."""
+    exact = Algebra.functions["selects"]
+    if isinstance(words, tuple) and any(map(array_like, words)):
+        one = _defined(lambda word, where: exact((word,), where))
+        return settled(negate(every(negate(lookup(one, word, path)) for word in words)))
+    return lookup(_defined(exact), words, path)
+
+
 def present(bound: Loop) -> Any:
     """Where every list item of a loop exists."""
     found = []
@@ -171,7 +180,7 @@ class NumpyAlgebra(Algebra):
         "ceil": above,
         "floor": below,
         "power_of_two_floor": power_of_two_floor,
-        "selects": partial(lookup, _defined(Algebra.functions["selects"])),
+        "selects": selects,
     }
 
     def number(self, value: int | Fraction) -> Any:

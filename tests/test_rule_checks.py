@@ -98,11 +98,14 @@ def test_a_folder_of_too_many_files(tmp_path: Path) -> None:
 
 
 def test_folders_of_too_many_bytes(tmp_path: Path) -> None:
-    for number in range(10):
-        (tmp_path / f"extra{number}.yaml").write_text("# long\n" * 14_000, encoding="utf-8")
+    text = "# long\n" * 14_000
+    fitting = MAX_TOTAL // len(text)  # the next one is too much
+    for number in range(fitting + 2):
+        (tmp_path / f"extra{number:02}.yaml").write_text(text, encoding="utf-8")
     (problem,) = problems_of(tmp_path)
     assert (problem.code, problem.name) == ("F105", "too-large")
-    assert problem.mark.path.endswith("extra9.yaml") and f"{MAX_TOTAL:,} bytes" in problem.message
+    assert problem.mark.path.endswith(f"extra{fitting:02}.yaml")
+    assert f"{MAX_TOTAL:,} bytes" in problem.message
 
 
 def test_too_many_folders_of_profiles(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def gib(value: int | Fraction) -> str:
 def count(value: int | Fraction) -> str:
     """A count with three digits: `8.03 B`, `54.5 M`."""
     for size, sign in ((10**12, " T"), (10**9, " B"), (10**6, " M"), (10**3, " k")):
-        if value >= size:
+        if Fraction(value) / size >= Fraction(9995, 10_000):  # 999.9 M is 1 B
             return f"{float(Fraction(value) / size):.3g}{sign}"
     return str(value)
 

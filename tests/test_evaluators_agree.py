@@ -26,6 +26,7 @@ from fitcheck.engine.local_values import evaluate, random_values, trees
 from fitcheck.engine.numpy_algebra import NUMPY
 from fitcheck.engine.symbolic import TRUTH, WORD, WORDS, Names, assumptions, to_sympy
 from fitcheck.engine.sympy_algebra import word
+from fitcheck.engine.versions import Version
 
 RULES = rules_for()
 SPELLED = ("nf4", "none", "int8", "3b")
@@ -240,10 +241,10 @@ def check_numpy(
 
 
 def split(values: Mapping[str, Any], keep: Sequence[str] = ()) -> dict[str, Any]:
-    """What sympy cannot have as a symbol: lists of words, items of lists, and names in `keep`."""
+    """What cannot be a symbol: lists of words, items of lists, versions, and names in `keep`."""
     found: dict[str, Any] = {n: values[n] for n in keep if n in values}
     for name, value in values.items():
-        if isinstance(value, tuple):
+        if isinstance(value, (tuple, Version)):
             found[name] = value
         elif isinstance(value, list):
             found[name] = [split(item, keep) for item in value]

@@ -29,12 +29,18 @@ PARTS = {  # quantities by the words that the table has for them
 
 @click.command("show")
 @click.argument("model")
+@click.option("--rules", "folders", multiple=True, metavar="DIR", help="Changed or added rules.")
 @click.option("--stack", metavar="NAME=VERSION", help="Library versions that facts hang on.")
 @click.option("--source", default="auto", metavar="auto|local|catalogue|hub", help="Where to look.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--no-color", is_flag=True, help="Print without colours.")
 def show_command(
-    model: str, stack: str | None, source: Source, as_json: bool, no_color: bool
+    model: str,
+    folders: tuple[str, ...],
+    stack: str | None,
+    source: Source,
+    as_json: bool,
+    no_color: bool,
 ) -> int:
     """Print what MODEL resolves to: layers, parameters by part, and what is uncertain.
 
@@ -43,7 +49,7 @@ def show_command(
     from fitcheck.cli.main import overlays_of_environment
     from fitcheck.engine.api import prepare, rules_for
 
-    rules = rules_for(overlays_of_environment())
+    rules = rules_for((*overlays_of_environment(), *folders))
     flags: dict[str, Any] = dict(rules.flags.stack(stack)) if stack else {}
     prepared = prepare(rules, model, gpu=None, vram_mib=None, source=source, flags=flags)
     run = prepared.run_with(())
@@ -119,14 +125,14 @@ def heading(prepared: Prepared, run: Run) -> Sequence[str]:
     model = prepared.model
     versions = prepared.rules.flags.versions(prepared.settings).items()
     stack = ", ".join(f"{name} {version}" for name, version in versions)
-    checked = "checked against the class" if model.verified else "never checked"
+    checked = "checked against its class" if model.verified else "never checked"
     total = built(run)
     counted = model.counted_parameters
     exact = "" if counted in (None, total) else f"; the source counts {counted:,}"
     return (
         f"{harmless(model.name)} ({harmless(model.model_type or 'no model_type')})",
         f"{total:,} parameters ({count(total)}){exact}",
-        f"profiles/architectures/{model.architecture}.yaml, {checked}; {stack}",
+        f"profiles/architectures/{model.architecture}.yaml, {checked}; facts of {stack}",
         harmless(model.source),
     )
 

@@ -18,7 +18,7 @@ from fitcheck.engine.api import read_model, rules_for
 from fitcheck.engine.architecture import Model
 from fitcheck.engine.rules import Rules
 from fitcheck.engine.sources.local import load_local
-from fitcheck.engine.workshop.new_architecture import proposal
+from fitcheck.engine.workshop.new_architecture import parameters, proposal
 
 LONGEST = 600  # seconds that building a class may take
 
@@ -35,30 +35,20 @@ def begin(
     if config is None:
         raise click.UsageError("An architecture is made from a config: give --from CONFIG.")
     raw = load_local(config)
-    made, best = proposal(rules, name, raw.config)
+    made, matches = proposal(rules, name, raw.config)
+    best = matches[0]
     read, unread = len({key for _, key in best.read}), len(best.unread)
     say(f"nearest: {best.architecture.id}, which reads {read} keys and leaves {unread} open")
+    others = {match.total: match.architecture.id for match in reversed(matches[:12])}
+    others.pop(best.total, None)
+    for total, family in list(others.items())[-2:]:
+        say(f"read like {family} it would have {total:,} parameters")
     place(made, folder)
     changed = rules_for((*folders, folder))
     model = read_model(changed, raw.config, "auto")
     total = parameters(model)
-    say(f"resolves to {total:,} parameters in {layers(model)}")
+    say(f"resolves to {total:,} parameters in {layers(model)}: a guess until it was compared")
     return against_class(raw.config, total) if check else 0
-
-
-def parameters(model: Model) -> int:
-    """Every parameter of a canonical model."""
-    modules: int = sum(
-        group["count"] * (m["copies"] * m["d_out"] * (m["d_in"] + m["bias"]))
-        for group in model.lists["all_groups"]
-        for m in group["modules"]
-    )
-    others: int = sum(
-        group["count"] * p["count"]
-        for group in model.lists["all_groups"]
-        for p in group["parameters"]
-    )
-    return modules + others
 
 
 def layers(model: Model) -> str:

@@ -35,10 +35,28 @@ class Match:
     read: tuple[tuple[str, str], ...]
     unread: tuple[str, ...]
 
+    plain: bool  # it comes out like the file for unknown types
+    absent: int  # fields that the config says nothing of
+
     @property
-    def score(self) -> tuple[int, int]:
-        """Fewer keys left unread come first, then more keys read."""
-        return (-len(self.unread), len(self.read))
+    def total(self) -> int:
+        """Every parameter."""
+        return parameters(self.model)
+
+    @property
+    def score(self) -> tuple[int, bool, int, int]:
+        """Fewer keys left unread come first, then a plain decoder, then fewer assumptions."""
+        return (-len(self.unread), self.plain, -self.absent, len(self.read))
+
+
+def parameters(model: Model) -> int:
+    """Every parameter of a canonical model."""
+    total = 0
+    for group in model.lists["all_groups"]:
+        layer = sum(p["count"] for p in group["parameters"])
+        layer += sum(m["copies"] * m["d_out"] * (m["d_in"] + m["bias"]) for m in group["modules"])
+        total += group["count"] * layer
+    return total
 
 
 def shape_keys(config: Mapping[str, Any]) -> list[str]:
@@ -54,12 +72,14 @@ def keys_read(architecture: Architecture) -> Iterator[tuple[str, str]]:
     """(field, key) of everything that a family looks for in a config."""
     for name, spec in architecture.data.get("fields", {}).items():
         for key in spec.get("from", ()):
-            yield name, key
+            if key != "model_type":
+                yield name, key
 
 
 def nearest(rules: Rules, name: str, config: Mapping[str, Any]) -> list[Match]:
     """The families that can read the config, best first; without those of nested text parts."""
     found = []
+    usual = fallback(rules, name, config)
     for architecture in rules.architectures:
         types = architecture.own.get("matches", {}).get("model_type", ())
         if "refuse" in architecture.own or not types or "text" in architecture.data:
@@ -72,13 +92,26 @@ def nearest(rules: Rules, name: str, config: Mapping[str, Any]) -> list[Match]:
         pairs = [(f, k) for f, k in keys_read(architecture) if inside(config, k) is not None]
         known = {key.split(".")[0] for _, key in pairs}
         unread = tuple(key for key in shape_keys(config) if key not in known)
-        found.append(Match(architecture, model, tuple(pairs), unread))
+        known_fields = {field for field, _ in pairs}
+        absent = len({field for field, _ in keys_read(architecture)} - known_fields)
+        plain = parameters(model) == usual
+        found.append(Match(architecture, model, tuple(pairs), unread, plain, absent))
     return sorted(found, key=lambda match: match.score, reverse=True)
 
 
-def proposal(rules: Rules, name: str | None, config: Mapping[str, Any]) -> tuple[Skeleton, Match]:
+def fallback(rules: Rules, name: str, config: Mapping[str, Any]) -> int | None:
+    """The parameters by the file for unknown types, where that can read the config."""
+    try:
+        return parameters(resolve(rules.architectures, name, config, "", None, stack=rules.stack))
+    except FitcheckError:
+        return None
+
+
+def proposal(
+    rules: Rules, name: str | None, config: Mapping[str, Any]
+) -> tuple[Skeleton, list[Match]]:
     """
-    The family file for a config, and the family that it extends.
+    The family file for a config, and the families that can read it, that which it extends first.
 
     Raises
     ------
@@ -113,7 +146,7 @@ def proposal(rules: Rules, name: str | None, config: Mapping[str, Any]) -> tuple
         f"It extends {best.architecture.id} and is a draft. Decide what the open keys mean, then "
         "give its status as stable."
     )
-    return Skeleton(f"profiles/architectures/{stem}.yaml", text, then), best
+    return Skeleton(f"profiles/architectures/{stem}.yaml", text, then), matches
 
 
 def family_file(stem: str, kind: str, best: Match, config: Mapping[str, Any]) -> str:

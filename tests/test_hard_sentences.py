@@ -203,7 +203,7 @@ def test_2_an_empty_match_is_an_error_with_the_names_that_exist(said: Said) -> N
     run = by_hand(said("02-modules"), EXPERTS, lora_targets="q_proj,o_proj")
     (refused,) = (c for c in find_caveats(run) if c.level == "refuse")
     assert "o_proj" in refused.says
-    assert refused.says.endswith("The modules are q_proj, up_proj, experts_down.")
+    assert "The modules are q_proj, up_proj, experts_down; `all-linear`" in refused.says
 
 
 # ------------------------------------------------------------------------------------------------

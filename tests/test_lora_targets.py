@@ -62,6 +62,11 @@ def test_experts_get_adapters_by_parameter() -> None:
     plain = adapters(MIXTURE, lora_targets="q_proj")
     both = adapters(MIXTURE, lora_targets="q_proj", lora_target_parameters="gate_up_proj,down_proj")
     assert both - plain == 48 * 128 * (2048 + 1536 + 768 + 2048)  # A and B of every expert
+    report = estimate(MIXTURE, gpu="b200", lora_target_parameters="down_proj")
+    (copies,) = (c for c in report.caveats if c.id == "parameter-copies")
+    assert (copies.level, copies.direction) == ("warn", "under")
+    assert str(48 * 128 * 768 * 2048) in copies.says.replace(",", "")
+    assert not any(c.id == "parameter-copies" for c in estimate(MIXTURE, gpu="b200").caveats)
     says = [c.says for c in estimate(MIXTURE, gpu="b200").caveats if c.id == "experts-untouched"]
     assert "--lora-target-parameters gives them adapters" in says[0]
 

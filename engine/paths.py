@@ -33,7 +33,8 @@ def bundled_root() -> str:
 def rule_files(folder: str) -> Iterator[tuple[str, str]]:
     """(stem, path) of the YAML files in a folder, by name; none where there is no such folder."""
     if os.path.isdir(folder):
-        for name in sorted(os.listdir(folder)):
-            path = os.path.join(folder, name)
-            if name.endswith((".yaml", ".yml")) and os.path.isfile(path):
-                yield name.rsplit(".", 1)[0], path
+        with os.scandir(folder) as entries:
+            found = sorted((entry.name, entry) for entry in entries)
+        for name, entry in found:
+            if name.endswith((".yaml", ".yml")) and entry.is_file():
+                yield name.rsplit(".", 1)[0], entry.path

@@ -89,13 +89,11 @@ def test_a_damaged_file_counts_for_nothing(laid_out: Any, tmp_path: Path) -> Non
 
 def test_the_second_time_needs_no_click() -> None:
     program = (
-        "import sys\n"
+        "import atexit, sys\n"
         "from fitcheck.cli.start import main\n"
         "sys.argv = ['fitcheck', '--help']\n"
-        "try:\n"
-        "    main()\n"
-        "finally:\n"
-        "    print('click' in sys.modules, file=sys.stderr)\n"
+        "atexit.register(lambda: print('click' in sys.modules, file=sys.stderr))\n"
+        "main()\n"
     )
     first, second = (
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

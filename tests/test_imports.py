@@ -173,13 +173,11 @@ def test_json_from_a_local_config_loads_nothing_heavy(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     program = (
-        "import sys\n"
+        "import atexit, sys\n"
         "from fitcheck.cli.start import main\n"
         f"sys.argv = ['fitcheck', {str(config)!r}, '--qlora', '--gpu', '4090', '--json']\n"
-        "try:\n"
-        "    main()\n"
-        "finally:\n"
-        "    print('loaded', *sorted(sys.modules), file=sys.stderr)\n"
+        "atexit.register(lambda: print('loaded', *sorted(sys.modules), file=sys.stderr))\n"
+        "main()\n"
     )
     done = _python(program, tmp_path)
     assert done.returncode in (0, 1), done.stderr

@@ -112,11 +112,15 @@ class Case:
 
 @record
 class Limit:
-    """Where a formula ends: refuse, warn or note, with the direction of the error."""
+    """
+    Where a formula ends: refuse, warn, tell or note, with the direction of the error; `caps` says
+    that no run for which it holds is called safe.
+    """
 
     id: str
     level: str
     direction: str
+    caps: bool
     when: ex.Node | None
     when_text: str
     says: str

@@ -286,6 +286,7 @@ class FormulaReader:
             str(data["id"]),
             str(data["level"]),
             str(data["direction"]),
+            bool(data.get("caps", False)),
             None if when is None else self.tree((*path, "when"), when),
             "" if when is None else spelled(when),
             " ".join(str(data["says"]).split()),

@@ -29,7 +29,10 @@ class Prepared:
     model: Model
 
     def unsettled(self) -> tuple[str, ...]:
-        """What keeps a run from being called safe: drafts, overlays, unverified architectures."""
+        """
+        What keeps a run from being called safe: drafts, overlays, unverified architectures, and
+        limits that say so.
+        """
         rules = self.rules
         found = [f"changed rules in {folder}" for folder in rules.overlays]
         changed = [f.source.path for f in rules.formulas.values() if f.overlay]
@@ -52,6 +55,7 @@ class Prepared:
             profile = probe.profile(kind)[0]
             if profile.status != "stable":
                 found.append(f"{profile.source.path} is a draft")
+        found += [f"{formula.title}: {limit.id}" for formula, limit in capped(probe)]
         return tuple(found)
 
     def run_with(self, unsettled: Sequence[str]) -> Run:
@@ -351,6 +355,14 @@ def find_caveats(run: Run) -> tuple[Caveat, ...]:
                     )
                 )
     return tuple(sorted(found, key=lambda c: c.level != "refuse"))
+
+
+def capped(run: Run) -> Iterator[tuple[Formula, Limit]]:
+    """The limits that hold and keep a run from being called safe."""
+    for formula in run.rules.formulas.values():
+        for limit in formula.limits:
+            if limit.caps and _holds(run, formula, limit) is not None:
+                yield formula, limit
 
 
 def _holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:

@@ -321,3 +321,14 @@ def test_command_with_a_missing_rules_folder(capsys: pytest.CaptureFixture[str])
 def test_figures_need_a_row() -> None:
     with pytest.raises(ValueError, match="no row"):
         figures([])
+
+
+def test_the_int8_row_lies_within_the_band_of_its_activations() -> None:
+    """The one int8 row used more than its activations are estimated at; the upper end has it."""
+    row = row_called("t4-2026-09-10-notebook-C1_int8")
+    prepared = prepare_row(row)
+    middle, high = (
+        prepared.run_with(()).at_band(end).value("activations") for end in (VALUE, HIGH)
+    )
+    measured = row.measured["activations"] * MIB
+    assert middle < measured <= high < measured + 2 * MIB

@@ -11,8 +11,11 @@ import pytest
 import yaml
 
 from fitcheck import estimate
+from fitcheck.engine.api import prepare, rules_for
+from fitcheck.engine.closed_form import closed_form
 from fitcheck.engine.errors import FitcheckError, InputProblem, Refusal
 from fitcheck.engine.report import Report
+from fitcheck.engine.vectorized import evaluate
 
 REPO = Path(__file__).resolve().parents[1]
 EVIDENCE = REPO / "measurement" / "evidence" / "cpu_towers.jsonl"
@@ -294,3 +297,25 @@ def test_the_json_says_what_was_priced() -> None:
 def test_evidence_of_text_is_not_weakened_by_towers() -> None:
     report = estimate("meta-llama/Llama-3.1-8B", gpu="t4", qlora=True, precision="fp16")
     assert report.grade("activations").grade == "measured"
+
+
+@pytest.mark.parametrize("model", [LLAVA, QWEN, MLLAMA, VOXTRAL])
+def test_arrays_come_out_as_one_estimate_after_the_other(model: Any) -> None:
+    axis = "audio_seconds" if model is VOXTRAL else "images"
+    start = prepare(rules_for(), model, gpu="h200", vram_mib=None, source="catalogue", flags={})
+    pairs = [(n, checkpoint) for n in (0, 1, 3) for checkpoint in (False, True)]
+    amounts, switches = map(list, zip(*pairs, strict=True))
+    axes: dict[str, Any] = {axis: amounts, "grad_checkpoint": switches, "lora": False}
+    got = evaluate(rules_for(), start, axes, "total")
+    for place, (amount, checkpoint) in enumerate(pairs):
+        one = start.changed(**{axis: amount, "grad_checkpoint": checkpoint, "lora": False})
+        assert got[place] == pytest.approx(one.run_with(()).value("total"), rel=1e-12)
+
+
+def test_the_largest_batch_with_images_is_found_in_closed_form() -> None:
+    for model, straight in ((QWEN, True), ("mistral-community/pixtral-12b", False)):
+        report = run(model, images=1, lora=False, grad_checkpoint=True, flash_attn=False)
+        form = closed_form(report.run, report.prepared.rules.formulas["max_batch_size"])
+        assert (
+            form is not None
+        ) is straight  # one matrix for a whole micro-batch is no straight line

@@ -63,6 +63,15 @@ def test_row_counts_and_unique_ids(manifest: Row) -> None:
         assert manifest["files"][f"{name}.jsonl"]["rows"] == count
 
 
+def test_simulated_rows_are_declared(manifest: Row) -> None:
+    (name, declared), *others = manifest["simulated"].items()
+    rows = read(name.removesuffix(".jsonl"))
+    assert not others and len(rows) == len(set(ids(rows))) == declared["rows"]
+    for row in rows:
+        assert any(row["stack"].items() <= stack.items() for stack in declared["stacks"])
+        assert all(layer["kept"] >= 0 for layer in row.get("layers", ()))
+
+
 def test_manifest_gives_every_row_one_known_role(manifest: Row) -> None:
     roles: dict[str, str] = manifest["rows"]
     assert set(roles) == set(ids(ALL_ROWS))

@@ -12,7 +12,7 @@ from .errors import InputProblem, RuleFileError
 from .evaluation import NO_LOOP, EvaluationError, Thunk
 from .flags import fill
 from .sources.names import printable
-from .template import show
+from .template import show, split
 
 if TYPE_CHECKING:
     from .yaml_problems import Path
@@ -51,6 +51,7 @@ class Resolver:
         self.model_type = printable(str(source.get("model_type") or ""), 60)
         self.values: Values = {**stack, "model_type": self.model_type}
         self.origin: dict[str, str] = {}
+        self.keys: dict[str, str] = {}  # fields to the keys of the config that they are read from
         self.layer_origin: dict[str, tuple[str, str, Path]] = {}
         self.warnings: list[str] = []
         self.built = self.kinds = 0  # layers evaluated one by one, and those that differ
@@ -59,6 +60,7 @@ class Resolver:
             reader.read_fields()
             self.values = {**reader.values, **self.values, "text_type": reader.model_type}
             self.origin.update(reader.origin)
+            self.keys.update(reader.keys)
         self.values.update(
             {n: c["value"] for n, c in architecture.data.get("constants", {}).items()}
         )
@@ -115,7 +117,21 @@ class Resolver:
             self.values[name] = self.field(name, spec)
         for index, check in enumerate(data.get("checks", ())):
             if self.evaluate(check["when"], ("checks", index, "when")):
-                raise InputProblem(fill(check["says"], self.values))
+                raise InputProblem(self.said(check["says"], ("checks", index, "says")))
+
+    def said(self, text: str, path: Path) -> str:
+        """A sentence whose holes are expressions, or `field | key`: where config.json has it."""
+        parts = []
+        for part in split(text):
+            if isinstance(part, str):
+                parts.append(part)
+            elif part[1] == "key":
+                parts.append(self.keys.get(part[0], part[0]))
+            else:
+                value = self.evaluate(part[0], path)
+                several = isinstance(value, (tuple, list))
+                parts.append(", ".join(dict.fromkeys(map(str, value))) if several else str(value))
+        return " ".join("".join(parts).split())
 
     def field(self, name: str, spec: Mapping[str, Any]) -> Any:
         if "value" in spec:  # computed from the others
@@ -124,6 +140,7 @@ class Resolver:
             return value
         place = self.config.place
         found = self.config.find(spec)
+        self.keys[name] = found[0] if found else spec["from"][0]
         if spec["type"] == "presence":
             self.origin[name] = f"{place}, whether it has {' or '.join(spec['from'])}"
             return found is not None
@@ -138,7 +155,8 @@ class Resolver:
         null = self.config.null(spec)
         if null is not None and "when_null" in spec:
             self.origin[name] = f"{place}, {null} is null"
-            return self.evaluate(spec["when_null"], ("fields", name, "when_null"))
+            value = self.evaluate(spec["when_null"], ("fields", name, "when_null"))
+            return self.whole(spec, f"sets '{null}' to null", spec["when_null"], value)
         key = spec["from"][0]
         if "otherwise" not in spec:
             raise InputProblem(
@@ -146,14 +164,19 @@ class Resolver:
                 f"estimated.{self.config.near(spec)}"
             )
         value = self.evaluate(spec["otherwise"], ("fields", name, "otherwise"))
-        if spec["type"] == "integer" and isinstance(value, Fraction):
-            raise InputProblem(
-                f"config.json has no '{key}', and {spec['otherwise']} = {float(value):g} is "
-                f"not whole. Add '{key}' ({spec['meaning']})."
-            )
+        self.whole(spec, f"has no '{key}'", spec["otherwise"], value)
         self.origin[name] = f"{spec['otherwise']} ({place} has no {key})"
         if "warn" in spec:
             self.warnings.append(fill(spec["warn"], {**self.values, name: f"{value:,}"}))
+        return value
+
+    def whole(self, spec: Mapping[str, Any], why: str, text: Any, value: Any) -> Any:
+        """What stands in for an absent value, or `InputProblem` where it is no count."""
+        if spec["type"] == "integer" and isinstance(value, Fraction):
+            raise InputProblem(
+                f"config.json {why}, and {text} = {float(value):g} is not whole. "
+                f"Add '{spec['from'][0]}' ({spec['meaning']})."
+            )
         return value
 
     # the model

@@ -419,7 +419,8 @@ def test_heads_that_do_not_divide_the_hidden_size() -> None:
         "whole. Add 'head_dim' (width of one head; hidden size over heads where the config says "
         "nothing)."
     )
-    assert estimate({**config, "head_dim": 80})["total"] > 0
+    assert estimate({**config, "model_type": "seed_oss", "head_dim": 80})["total"] > 0
+    assert "beside a head_dim" in problem({**config, "head_dim": 80})  # LlamaConfig refuses it
 
 
 def test_more_key_value_heads_than_heads() -> None:

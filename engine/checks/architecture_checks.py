@@ -77,13 +77,15 @@ def scope(known: dict[str, Any]) -> FieldScope:
 
 
 def sentence(architecture: Architecture, path: Path, known: Any) -> Iterator[Problem]:
-    """F211: the holes of a sentence are names that are there."""
+    """F211: the holes of a sentence are names that are there; a check may have expressions."""
     text: Any = architecture.own if path[0] == "refuse" else architecture.data
     for part in path:
         text = text[part]
+    source, place = architecture.home(path)
     for hole, _, _ in holes(str(text)):
-        if hole not in known:
-            source, place = architecture.home(path)
+        if path[0] == "checks" and not hole.isidentifier():
+            yield from parsed(source, place, hole, scope(known))
+        elif hole not in known:
             yield source.problem(
                 "F211",
                 "bad-sentence",

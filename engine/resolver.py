@@ -53,6 +53,7 @@ class Resolver:
         self.origin: dict[str, str] = {}
         self.keys: dict[str, str] = {}  # fields to the keys of the config that they are read from
         self.layer_origin: dict[str, tuple[str, str, Path]] = {}
+        self.stood_in: dict[str, int] = {}  # fields for which the class has a number of its own
         self.warnings: list[str] = []
         self.built = self.kinds = 0  # layers evaluated one by one, and those that differ
         if reader is not None:
@@ -61,6 +62,7 @@ class Resolver:
             self.values = {**reader.values, **self.values, "text_type": reader.model_type}
             self.origin.update(reader.origin)
             self.keys.update(reader.keys)
+            self.stood_in.update(reader.stood_in)
         self.values.update(
             {n: c["value"] for n, c in architecture.data.get("constants", {}).items()}
         )
@@ -140,7 +142,7 @@ class Resolver:
             return value
         place = self.config.place
         found = self.config.find(spec)
-        self.keys[name] = found[0] if found else spec["from"][0]
+        self.keys[name] = found[0] if found else self.config.absent(spec)
         if spec["type"] == "presence":
             self.origin[name] = f"{place}, whether it has {' or '.join(spec['from'])}"
             return found is not None
@@ -166,6 +168,9 @@ class Resolver:
         value = self.evaluate(spec["otherwise"], ("fields", name, "otherwise"))
         self.whole(spec, f"has no '{key}'", spec["otherwise"], value)
         self.origin[name] = f"{spec['otherwise']} ({place} has no {key})"
+        constant = spec["type"] == "integer" and isinstance(spec["otherwise"], int) and value > 0
+        if constant and not self.config.switched_off(spec):
+            self.stood_in[name] = value
         if "warn" in spec:
             self.warnings.append(fill(spec["warn"], {**self.values, name: f"{value:,}"}))
         return value
@@ -214,7 +219,7 @@ class Resolver:
             self.is_verified() and inner.is_verified(),
             {**inner.layer_origin, **self.layer_origin},
             (*(inner.warnings if reader else ()), *self.warnings),
-            tuple(dict.fromkeys([*self.remarks(), *inner.remarks()])),
+            tuple(dict.fromkeys([*self.remarks(), *inner.remarks(), *self.defaults(inner)])),
             tuple(
                 each.architecture.source.path
                 for each in ((inner, self) if reader else (self,))
@@ -232,6 +237,14 @@ class Resolver:
             present = [k for k in remark["any_key"] if any(o.get(k) is not None for o in objects)]
             if present:
                 yield fill(remark["says"], {**self.values, "key": present[0]})
+
+    def defaults(self, inner: Resolver) -> Iterator[str]:
+        """The sizes that the config does not say, with what the class takes for them."""
+        said = inner.architecture.data.get("defaults")
+        names = [name for name in said["of"] if name in self.stood_in] if said else []
+        taken = {self.keys[name]: f"{self.stood_in[name]:,}" for name in names}
+        if said and taken:
+            yield fill(said["says"], {"values": ", ".join(f"{k} {v}" for k, v in taken.items())})
 
     # groups of layers
 

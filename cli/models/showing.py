@@ -57,6 +57,8 @@ def show_command(
         write(json.dumps(record(prepared, run), indent=2))
     else:
         print_model(prepared, run, no_color)
+    for text in prepared.model.remarks:
+        say("note", text, no_color)
     for text in prepared.model.warnings:
         say("warning", text, no_color)
     return 0
@@ -94,6 +96,7 @@ def record(prepared: Prepared, run: Run) -> dict[str, Any]:
         **{name: [plain(group) for group in model.lists[name]] for name in LISTS},
         "origin": dict(model.origin),
         "warnings": list(model.warnings),
+        "notes": list(model.remarks),
     }
 
 

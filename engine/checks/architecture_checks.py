@@ -56,6 +56,14 @@ def check_one(rules: Rules, architecture: Architecture) -> Iterator[Problem]:
             yield from sentence(architecture, ("fields", name, "warn"), known)
     for index in range(len(data.get("checks", ()))):
         yield from sentence(architecture, ("checks", index, "says"), known)
+    if "defaults" in data:
+        yield from sentence(architecture, ("defaults", "says"), {"values": None})
+        every = {name for other in rules.architectures for name in other.own.get("fields", {})}
+        for index, name in enumerate(data["defaults"]["of"]):
+            if name not in every:
+                source, place = architecture.home(("defaults", "of", index))
+                message = f"No file has a field `{name}`.{suggest(name, sorted(every))}"
+                yield source.problem("F201", "unknown-symbol", source.mark(place), message)
     if "unverified" in data:
         yield from sentence(architecture, ("unverified", "says"), known)
     for index in range(len(data.get("remarks", ()))):

@@ -39,6 +39,7 @@ def architecture_page(book: Book, found: Architecture) -> str:
         *section("Text part", text_part(own.get("text"))),
         *section("What is read of it", fields(own.get("fields", {}))),
         *section("Computed", computed(own.get("fields", {}))),
+        *section("Said where the class's own number stands in", defaults(own.get("defaults"))),
         *section("Constants", constants(own.get("constants", {}))),
         *section("Remarks", remarks(own.get("remarks", ()))),
         *section("Refused after reading", checks(own.get("checks", ()))),
@@ -160,6 +161,13 @@ def computed(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def constants(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
     rows = [(code(n), nested(e["value"]), sentence(str(e["meaning"]))) for n, e in entries.items()]
     return table(("constant", "value", "meaning"), rows)
+
+
+def defaults(said: Mapping[str, Any] | None) -> list[str]:
+    """What is said of absent sizes, and which fields are sizes."""
+    if not said:
+        return []
+    return [sentence(said["says"]), "", ", ".join(code(n) for n in said["of"]) + ".", ""]
 
 
 def remarks(entries: Sequence[Mapping[str, Any]]) -> list[str]:

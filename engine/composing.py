@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Origins = dict[Any, tuple[Any, Any]]  # path in the whole to (file, path in it)
 
-BY_NAME = ("fields", "constants")  # an own entry replaces one of the same name
+BY_NAME = ("fields", "constants", "paths")  # an own entry replaces one of the same name
 APPENDED = ("checks", "remarks")
 TAKEN = (
     "unverified",

@@ -11,6 +11,7 @@ from .config_fields import Config, checked, shown
 from .errors import InputProblem, RuleFileError
 from .evaluation import NO_LOOP, EvaluationError, Thunk
 from .flags import fill
+from .selecting import LAYER
 from .sources.names import printable
 from .template import show, split
 
@@ -48,6 +49,7 @@ class Resolver:
         self.reader = reader  # has read the text part by another file
         self.replaced: Mapping[str, Any] = {}  # fields that the outer file decides
         source = config.top if reader else config.text
+        self.paths: Mapping[str, str] = architecture.data.get("paths", {})
         self.model_type = printable(str(source.get("model_type") or ""), 60)
         self.values: Values = {**stack, "model_type": self.model_type}
         self.origin: dict[str, str] = {}
@@ -55,6 +57,7 @@ class Resolver:
         self.layer_origin: dict[str, tuple[str, str, Path]] = {}
         self.stood_in: dict[str, int] = {}  # fields for which the class has a number of its own
         self.warnings: list[str] = []
+        self.place = ""  # the path of the layer that is looked at, a # for its number
         self.built = self.kinds = 0  # layers evaluated one by one, and those that differ
         if reader is not None:
             reader.replaced = architecture.data["text"].get("fields", {})
@@ -190,6 +193,9 @@ class Resolver:
         """The canonical model."""
         data, reader = self.architecture.data, self.reader
         self.read_fields()
+        if reader is not None:  # its layers stand inside this model
+            own = {kind: fill(path, self.values) for kind, path in self.paths.items()}
+            reader.paths = {**reader.paths, **own}
         kind = self.model_type
         inner = reader or self
         for part in (self, reader):
@@ -272,6 +278,8 @@ class Resolver:
         if self.built > MAX_LAYERS:
             raise self.too_many(path, f"more than {MAX_LAYERS:,} layers one by one")
         outer = self.values
+        stack = fill(spec.get("path", self.paths.get(kind, "")), outer)
+        self.place = f"{stack}.{LAYER}" if "count" in spec else stack
         found: dict[Any, tuple[Values, list[int]]] = {}
         for position in range(count if "each" in spec else min(count, 1)):
             self.values = dict(outer)
@@ -327,7 +335,7 @@ class Resolver:
                 ):
                     items.append(self.part(part, numbers, entry, where))
             layer[part] = items
-            for name in (*numbers, *WORDS[part], "name"):
+            for name in (*numbers, *WORDS[part], "name", *(["whole"] if part == "modules" else [])):
                 self.note(kind, f"{part}[].{name}", "each of them", (*path, part))
         self.values = outer
         return layer
@@ -372,6 +380,8 @@ class Resolver:
                     f"no count ({source.mark(place)})."
                 )
             made[name] = value
+        if part == "modules":
+            made["whole"] = f"{self.place}.{full}" if self.place else full
         if part == "caches":
             made["windowed"] = "window" in entry and made["window"] > 0
         return made

@@ -136,7 +136,11 @@ def group(count: int, modules: Sequence[tuple[str, int, int]] = (), **fields: An
         "mlp_width": dims["intermediate_size"],
         "score_heads": dims["num_attention_heads"],
         **dims,
-        "modules": [{"name": n, "path": n, "d_in": i, "d_out": o, **module} for n, i, o in modules],
+        "places": f"0-{count - 1}",
+        "modules": [
+            {"name": n, "path": n, "whole": n, "d_in": i, "d_out": o, **module}
+            for n, i, o in modules
+        ],
         "parameters": [{"name": "norms", "path": "norms", "part": "norm", "count": 128}],
         "caches": [],
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..architecture import Architecture
 from ..architecture_expressions import BUILT_IN, Placed, expressions
+from ..composing import GROUPS
 from ..errors import Problem, RuleFileError
 from ..field_scope import FieldScope
 from ..rules import Rules
@@ -56,6 +57,12 @@ def check_one(rules: Rules, architecture: Architecture) -> Iterator[Problem]:
             yield from sentence(architecture, ("fields", name, "warn"), known)
     for index in range(len(data.get("checks", ()))):
         yield from sentence(architecture, ("checks", index, "says"), known)
+    for kind in data.get("paths", ()):
+        yield from sentence(architecture, ("paths", kind), known)
+    for kind in GROUPS:
+        for index, group in enumerate(data.get(kind, ())):
+            if "path" in group:
+                yield from sentence(architecture, (kind, index, "path"), known)
     if "defaults" in data:
         yield from sentence(architecture, ("defaults", "says"), {"values": None})
         every = {name for other in rules.architectures for name in other.own.get("fields", {})}

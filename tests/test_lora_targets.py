@@ -138,3 +138,10 @@ def test_targets_reach_towers_too() -> None:
     ]
     assert sum(towers) > 0 and report["lora_parameters"] > sum(towers)
     assert any("priced with text alone" in text for text in report.remarks)
+
+
+def test_the_derivation_shows_the_modules_that_are_picked_and_in_how_many_layers() -> None:
+    report = estimate(DENSE, gpu="b200", lora_r=1, lora_targets=r"model\.layers\.[0-3]\..*q_proj")
+    text = " ".join(report.derive("lora").split())
+    assert "= 4 * 1 * 1 * (3,584 + 3,584)" in text and "k_proj] +" not in text
+    assert "table at each kind, quant=none" in text

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fitcheck.engine.report import Prepared
     from fitcheck.engine.run import Run
 
+NARROW = 30  # columns, below which a terminal has to break lines itself
 LISTS = ("layer_groups", "outer_groups", "tower_groups")
 PARTS = {  # quantities by the words that the table has for them
     "embedding_parameters": "embeddings",
@@ -113,11 +114,11 @@ def print_model(prepared: Prepared, run: Run, no_color: bool) -> None:
     """Heading, layers, and parameters by part."""
     from fitcheck.cli.screen import console, show
 
-    model, target = prepared.model, console(no_color)
+    model, target = prepared.model, console(no_color, narrowest=NARROW)
     lines: list[Any] = [*heading(prepared, run), ""]
     lines += layer_picture(model.lists["layer_groups"], target.width)
     total = built(run)
-    lines += ["", part_table(total, named_parts(run))]
+    lines += ["", part_table(total, named_parts(run), target.width)]
     active = run.value("active_parameters")
     if active != run.value("parameters"):
         lines += ["", f"{active:,} ({count(active)}) parameters meet a token"]

@@ -135,3 +135,49 @@ def test_no_figure_is_cut_in_a_narrow_terminal(
     assert len(figures) > 6 and all(figure in narrow for figure in figures)
     table = narrow[narrow.index("part ") :].split("\n\n")[0]
     assert max(map(len, table.splitlines())) <= width
+
+
+ROUTERS = """\
+id: router_parameters
+title: Parameters of the routers
+status: stable
+unit: param
+part: routers
+counts: What chooses the experts.
+order: 93
+symbols:
+  r_times: {from: "all_groups[].count", unit: layer, min: 1, integer: true, meaning: equal layers}
+  r_size: {from: "all_groups[].parameters[].count", unit: "1", min: 0, integer: true, meaning: its size}
+  r_what: {from: "all_groups[].parameters[].part", meaning: what a parameter is}
+cases:
+  - id: sum
+    expr: sum(r_times[g] * r_size[p] for g in all_groups for p in g.parameters if r_what[p] == "router")
+    says: all of them
+    evidence: [made-up]
+claims: {nonnegative: true, rises_with: [r_times, r_size]}
+evidence:
+  made-up: {kind: assumption, where: this test, says: a part of its own}
+examples:
+  - name: one layer
+    given: {all_groups: [{r_times: 2, parameters: [{r_size: 8, r_what: router}, {r_size: 5, r_what: norm}]}]}
+    expect: 16
+"""
+
+
+def test_a_new_part_is_a_new_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(MIXTURE), encoding="utf-8")
+    (tmp_path / "rules" / "formulas").mkdir(parents=True)
+    (tmp_path / "rules" / "formulas" / "router_parameters.yaml").write_text(ROUTERS)
+    lines = output(capsys, "show", str(path))[1].splitlines()
+    with_part = output(capsys, "show", str(path), "--rules", str(tmp_path / "rules"))
+    assert with_part[0] == 0, with_part[2]
+    rows = {line.split("  ")[0]: line.split() for line in with_part[1].splitlines()}
+    assert rows["routers"][1] == "2,048"  # 4 layers, 64 wide, 8 experts
+    named = [line.split("  ")[0] for line in with_part[1].splitlines() if "%" in line]
+    assert named[-4:] == ["routers", "norms", "other matrices", "total"]  # by `order`
+    assert not any(line.startswith("routers") for line in lines)
+    shown = json.loads(
+        output(capsys, "show", str(path), "--rules", str(tmp_path / "rules"), "--json")[1]
+    )
+    assert shown["parameters"]["router"] == 2048

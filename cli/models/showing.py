@@ -17,15 +17,9 @@ if TYPE_CHECKING:
     from fitcheck.engine.report import Prepared
     from fitcheck.engine.run import Run
 
+BUILT = "built_parameters"  # of which each quantity with a `part` is one
 NARROW = 30  # columns, below which a terminal has to break lines itself
 LISTS = ("layer_groups", "outer_groups", "tower_groups")
-PARTS = {  # quantities by the words that the table has for them
-    "embedding_parameters": "embeddings",
-    "head_parameters": "output head",
-    "expert_parameters": "routed experts",
-    "norm_parameters": "norms",
-    "tower_parameters": "towers",
-}
 
 
 @click.command("show")
@@ -65,20 +59,16 @@ def show_command(
     return 0
 
 
-def built(run: Run) -> int:
-    """Every parameter of the class that the config describes."""
-    return sum(run.value(f"{part}_parameters") for part in ("linear", "float", "bias"))
-
-
 def parts(run: Run) -> dict[str, int]:
-    """Parameters by part; what is in no named part are the other matrices of the layers."""
-    return {name: run.value(name) for name in PARTS if name in run.rules.formulas}
+    """Parameters by part, in order; what is in no named part are the other matrices."""
+    found = [f for f in run.rules.formulas.values() if f.part]
+    return {f.id: run.value(f.id) for f in sorted(found, key=lambda f: (f.order, f.id))}
 
 
 def record(prepared: Prepared, run: Run) -> dict[str, Any]:
     """The canonical model as JSON."""
     model, versions = prepared.model, prepared.rules.flags.versions(prepared.settings)
-    derived = built(run)
+    derived = run.value(BUILT)
     return {
         "name": model.name,
         "model_type": model.model_type,
@@ -117,7 +107,7 @@ def print_model(prepared: Prepared, run: Run, no_color: bool) -> None:
     model, target = prepared.model, console(no_color, narrowest=NARROW)
     lines: list[Any] = [*heading(prepared, run), ""]
     lines += layer_picture(model.lists["layer_groups"], target.width)
-    total = built(run)
+    total = run.value(BUILT)
     lines += ["", part_table(total, named_parts(run), target.width)]
     active = run.value("active_parameters")
     if active != run.value("parameters"):
@@ -130,7 +120,7 @@ def heading(prepared: Prepared, run: Run) -> Sequence[str]:
     versions = prepared.rules.flags.versions(prepared.settings).items()
     stack = ", ".join(f"{name} {version}" for name, version in versions)
     checked = "checked against its class" if model.verified else "never checked"
-    total = built(run)
+    total = run.value(BUILT)
     counted = model.counted_parameters
     exact = "" if counted in (None, total) else f"; the source counts {counted:,}"
     return (
@@ -143,7 +133,7 @@ def heading(prepared: Prepared, run: Run) -> Sequence[str]:
 
 def named_parts(run: Run) -> list[tuple[str, int]]:
     """(words, parameters) of every part that there is."""
-    found = [(PARTS[name], value) for name, value in parts(run).items() if value]
-    rest = built(run)
-    rest -= sum(value for _, value in found)
+    formulas = run.rules.formulas
+    found = [(formulas[name].part, value) for name, value in parts(run).items() if value]
+    rest = run.value(BUILT) - sum(value for _, value in found)
     return [*found, ("other matrices", rest)] if rest else found

@@ -146,12 +146,15 @@ part: routers
 counts: What chooses the experts.
 order: 93
 symbols:
-  r_times: {from: "all_groups[].count", unit: layer, min: 1, integer: true, meaning: equal layers}
-  r_size: {from: "all_groups[].parameters[].count", unit: "1", min: 0, integer: true, meaning: its size}
+  r_times: {from: "all_groups[].count", unit: layer, min: 1, integer: true, meaning: layers}
+  r_size:
+    {from: "all_groups[].parameters[].count", unit: "1", min: 0, integer: true, meaning: size}
   r_what: {from: "all_groups[].parameters[].part", meaning: what a parameter is}
 cases:
   - id: sum
-    expr: sum(r_times[g] * r_size[p] for g in all_groups for p in g.parameters if r_what[p] == "router")
+    expr: >-
+      sum(r_times[g] * r_size[p] for g in all_groups for p in g.parameters
+      if r_what[p] == "router")
     says: all of them
     evidence: [made-up]
 claims: {nonnegative: true, rises_with: [r_times, r_size]}
@@ -159,7 +162,9 @@ evidence:
   made-up: {kind: assumption, where: this test, says: a part of its own}
 examples:
   - name: one layer
-    given: {all_groups: [{r_times: 2, parameters: [{r_size: 8, r_what: router}, {r_size: 5, r_what: norm}]}]}
+    given:
+      all_groups:
+        - {r_times: 2, parameters: [{r_size: 8, r_what: router}, {r_size: 5, r_what: norm}]}
     expect: 16
 """
 

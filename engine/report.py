@@ -96,6 +96,11 @@ class Caveat:
     direction: str
     says: str
 
+    @property
+    def warns(self) -> bool:
+        """Whether a job may want to branch on it: what is told and may be too low does so too."""
+        return self.level == "warn" or (self.level == "tell" and self.direction == "under")
+
 
 @record(identity=True)
 class Report(Mapping[str, Any]):
@@ -160,8 +165,8 @@ class Report(Mapping[str, Any]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Caveats that a job may want to branch on; empty where every formula used was measured."""
-        told = (c.says for c in self.caveats if c.level == "warn")
+        """Caveats that a job may want to branch on, among them all that say it may be too low."""
+        told = (c.says for c in self.caveats if c.warns)
         return (*self.prepared.model.warnings, *told, *self._stray)
 
     @cached_property
@@ -175,7 +180,7 @@ class Report(Mapping[str, Any]):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a person should be told once, beside the answer."""
-        told = (c.says for c in self.caveats if c.level == "tell")
+        told = (c.says for c in self.caveats if c.level == "tell" and not c.warns)
         return (*self.prepared.model.remarks, *told)
 
     @property

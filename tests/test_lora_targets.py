@@ -137,7 +137,7 @@ def test_targets_reach_towers_too() -> None:
         if m["name"] == "q_proj"
     ]
     assert sum(towers) > 0 and report["lora_parameters"] > sum(towers)
-    assert any("priced with text alone" in text for text in report.remarks)
+    assert any("priced with text alone" in text for text in report.warnings)
 
 
 def test_the_derivation_shows_the_modules_that_are_picked_and_in_how_many_layers() -> None:

@@ -43,6 +43,7 @@ class Prepared:
             found.append(f"the card file {self.card.id} is a draft")
         if not self.model.verified:
             found.append(f"model_type {self.model.model_type} is not verified")
+        found += self.model.absent
         found += [f"{path} is a draft" for path in self.model.drafts]
         found += [
             f"{f.source.path} is a draft" for f in rules.formulas.values() if f.status != "stable"
@@ -167,7 +168,8 @@ class Report(Mapping[str, Any]):
     def warnings(self) -> tuple[str, ...]:
         """Caveats that a job may want to branch on, among them all that say it may be too low."""
         told = (c.says for c in self.caveats if c.warns)
-        return (*self.prepared.model.warnings, *told, *self._stray)
+        model = self.prepared.model
+        return (*model.warnings, *map(without_class, model.absent), *told, *self._stray)
 
     @cached_property
     def _stray(self) -> tuple[str, ...]:
@@ -371,6 +373,11 @@ def _holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:
     except (EvaluationError, TypeError) as error:
         place = formula.source.mark((*limit.path, "when"))
         raise FitcheckError(f"{place}: {error} in the limit `{limit.id}`.") from None
+
+
+def without_class(absent: str) -> str:
+    """The warning about a version that cannot build the model."""
+    return f"{absent}, so nothing was checked there and no run can start. Later versions have one."
 
 
 def sentence(run: Run, formula: Formula, text: str, loop: Loop = NO_LOOP) -> str:

@@ -226,6 +226,7 @@ class Resolver:
             {**inner.layer_origin, **self.layer_origin},
             (*(inner.warnings if reader else ()), *self.warnings),
             tuple(dict.fromkeys([*self.remarks(), *inner.remarks(), *self.defaults(inner)])),
+            tuple(self.absent()) or tuple(inner.absent()),
             tuple(
                 each.architecture.source.path
                 for each in ((inner, self) if reader else (self,))
@@ -235,6 +236,14 @@ class Resolver:
 
     def is_verified(self) -> bool:
         return self.model_type in self.architecture.data.get("verified", ())
+
+    def absent(self) -> Iterator[str]:
+        """The libraries that have no class of this type in the version of this run."""
+        libraries = self.architecture.data.get("absent", {}).get(self.model_type, {})
+        for library, bounds in libraries.items():
+            if self.values[library].within(bounds):
+                version = f"{library} {self.values[library]}"
+                yield f"{version} has no class of model_type {self.model_type}"
 
     def remarks(self) -> Iterator[str]:
         """What should be said about keys that this file does not price."""

@@ -43,6 +43,7 @@ def show_command(
     """
     from fitcheck.cli.main import overlays_of_environment
     from fitcheck.engine.api import prepare, rules_for
+    from fitcheck.engine.report import without_class
 
     rules = rules_for((*overlays_of_environment(), *folders))
     flags: dict[str, Any] = dict(rules.flags.stack(stack)) if stack else {}
@@ -54,7 +55,7 @@ def show_command(
         print_model(prepared, run, no_color)
     for text in prepared.model.remarks:
         say("note", text, no_color)
-    for text in prepared.model.warnings:
+    for text in (*prepared.model.warnings, *map(without_class, prepared.model.absent)):
         say("warning", text, no_color)
     return 0
 
@@ -67,13 +68,15 @@ def parts(run: Run) -> dict[str, int]:
 
 def record(prepared: Prepared, run: Run) -> dict[str, Any]:
     """The canonical model as JSON."""
+    from fitcheck.engine.report import without_class
+
     model, versions = prepared.model, prepared.rules.flags.versions(prepared.settings)
     derived = run.value(BUILT)
     return {
         "name": model.name,
         "model_type": model.model_type,
         "architecture": model.architecture,
-        "verified": model.verified,
+        "verified": model.verified and not model.absent,
         "source": model.source,
         "stack": {name: str(version) for name, version in versions.items()},
         "parameters": {
@@ -86,7 +89,7 @@ def record(prepared: Prepared, run: Run) -> dict[str, Any]:
         "fields": {name: plain(value) for name, value in model.fields.items()},
         **{name: [plain(group) for group in model.lists[name]] for name in LISTS},
         "origin": dict(model.origin),
-        "warnings": list(model.warnings),
+        "warnings": [*model.warnings, *map(without_class, model.absent)],
         "notes": list(model.remarks),
     }
 
@@ -120,6 +123,7 @@ def heading(prepared: Prepared, run: Run) -> Sequence[str]:
     versions = prepared.rules.flags.versions(prepared.settings).items()
     stack = ", ".join(f"{name} {version}" for name, version in versions)
     checked = "checked against its class" if model.verified else "never checked"
+    checked = "; ".join(model.absent) or checked
     total = run.value(BUILT)
     counted = model.counted_parameters
     exact = "" if counted in (None, total) else f"; the source counts {counted:,}"

@@ -13,6 +13,7 @@ from ..field_scope import FieldScope
 from ..rules import Rules
 from ..scope import suggest
 from ..template import holes
+from ..versions import parse_bounds
 from ..yaml_source import Path
 from .flag_checks import parsed
 
@@ -40,6 +41,7 @@ def check_one(rules: Rules, architecture: Architecture) -> Iterator[Problem]:
     if "refuse" in architecture.own:
         yield from sentence(architecture, ("refuse", "says"), REFUSAL_HOLES)
         return
+    yield from absent(rules, architecture)
     data = architecture.data
     outside = set(rules.flags.libraries())
     if "text" in data:  # the file of the text part has been read before
@@ -75,6 +77,25 @@ def check_one(rules: Rules, architecture: Architecture) -> Iterator[Problem]:
         yield from sentence(architecture, ("unverified", "says"), known)
     for index in range(len(data.get("remarks", ()))):
         yield from sentence(architecture, ("remarks", index, "says"), {**known, "key": None})
+
+
+def absent(rules: Rules, architecture: Architecture) -> Iterator[Problem]:
+    """F108, F201: types of this file that versions of known libraries have no class of."""
+    source, kinds = architecture.source, architecture.own.get("matches", {}).get("model_type", ())
+    for kind, libraries in architecture.own.get("absent", {}).items():
+        place = source.key_mark(("absent", kind))
+        if kind not in kinds:
+            message = f"This file does not claim model_type `{kind}`.{suggest(kind, kinds)}"
+            yield source.problem("F108", "bad-value", place, message)
+        for library, bounds in libraries.items():
+            known = rules.flags.libraries()
+            if library not in known:
+                message = f"`{library}` is no version flag.{suggest(library, known)}"
+                yield source.problem("F201", "unknown-symbol", place, message)
+            try:
+                parse_bounds(bounds)
+            except ValueError as error:
+                yield source.problem("F108", "bad-value", place, f"{error}.")
 
 
 def part_names(architecture: Architecture, placed: Placed) -> Iterator[Problem]:

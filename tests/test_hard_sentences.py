@@ -150,7 +150,11 @@ def group(count: int, modules: Sequence[tuple[str, int, int]] = (), **fields: An
         "norm_count": 2,
         "fp32_width": 2 * dims["hidden_size"],
         **dims,
-        "modules": [{"name": n, "path": n, "d_in": i, "d_out": o, **module} for n, i, o in modules],
+        "places": f"0-{count - 1}",
+        "modules": [
+            {"name": n, "path": n, "whole": n, "d_in": i, "d_out": o, **module}
+            for n, i, o in modules
+        ],
         "parameters": [{"name": "norms", "path": "norms", "part": "norm", "count": 128}],
         "caches": [],
     }

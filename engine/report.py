@@ -50,6 +50,8 @@ class Prepared:
         found += [
             f"{f.source.path} is a draft" for f in rules.formulas.values() if f.status != "stable"
         ]
+        if rules.mode is not None and rules.mode.formula.status != "stable":
+            found.append(f"{rules.mode.formula.source.path} is a draft")
         probe = self.run_with(())
         for kind in rules.profiles:
             profile = probe.profile(kind)[0]
@@ -145,7 +147,8 @@ class Report(Mapping[str, Any]):
         card = prepared.card
         memory = None if card.listed else card.total >> 20
         name = None if card.id == "custom" else card.id
-        parts = (self.overlays, prepared.settings, name, memory, prepared.model)
+        mode = prepared.rules.mode
+        parts = (self.overlays, prepared.settings, name, memory, prepared.model, mode and mode.id)
         return rebuilt, parts  # the rules hold functions, so they are read again
 
     def __iter__(self) -> Iterator[str]:
@@ -236,12 +239,17 @@ def without_meaning(run: Run, formula: Formula) -> str:
 
 
 def rebuilt(
-    overlays: tuple[str, ...], settings: Settings, gpu: str | None, memory: int | None, model: Model
+    overlays: tuple[str, ...],
+    settings: Settings,
+    gpu: str | None,
+    memory: int | None,
+    model: Model,
+    mode: str | None = None,
 ) -> Report:
     """A report from what pickling keeps of one."""
     from .api import choose_card, rules_for
 
-    rules = rules_for(overlays)
+    rules = rules_for(overlays, mode)
     return build_report(Prepared(rules, settings, choose_card(rules, gpu, memory), model))
 
 

@@ -12,11 +12,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .errors import InputProblem
-from .formula import spelled
-from .formula_reader import FormulaReader
 from .paths import bundled_root, rule_files
 from .record import record
-from .suggest import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +52,9 @@ class Mode:
 
 def read_mode(source: Source, units: Units, overlay: bool) -> Mode:
     """Read `mode.yaml`; raises `RuleFileError`."""
+    from .formula import spelled
+    from .formula_reader import FormulaReader
+
     data = source.data
     reader = FormulaReader(source, units, overlay)
     reader.data = {key: data[key] for key in NAMES if key in data}
@@ -123,6 +123,8 @@ def refuse_unknown(roots: Sequence[tuple[str, bool]], mode: str) -> None:
     """Raise `InputProblem` for a mode that has no folder."""
     known = modes_of(roots)
     if mode not in known:
+        from .suggest import suggest
+
         names = ", ".join(known)
         raise InputProblem(f"There is no mode `{mode}`; there is {names}.{suggest(mode, known)}")
 

@@ -205,6 +205,16 @@ class Report(Mapping[str, Any]):
 
         return to_dict(self)
 
+    def facts(self) -> list[tuple[str, str]]:
+        """What its mode says below the verdict: a label and a sentence, those that hold."""
+        mode, rules = self.prepared.rules.mode, self.prepared.rules
+        return [
+            (fact.label, sentence(self.run, mode.formula, fact.says))
+            for index, fact in enumerate(mode.facts if mode else ())
+            if mode
+            and rules.function(mode.formula, fact.when, ("facts", index, "when"))(self.run, NO_LOOP)
+        ]
+
     def explain(self) -> str:
         """Plain English: the largest component and why, and what each change would save or cost."""
         from .explain import explain

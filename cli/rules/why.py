@@ -50,7 +50,7 @@ class WhyCommand(EstimateCommand):
             params=[
                 click.Argument(["id"], shell_complete=complete_id),
                 click.Argument(["model"], required=False, shell_complete=complete_model),
-                *options.training_options(rules.flags),
+                *options.flag_options(rules.flags),
                 *own,
             ],
             help=ABOUT,
@@ -63,7 +63,7 @@ class WhyCommand(EstimateCommand):
         return None
 
     def invoke(self, ctx: click.Context) -> int:
-        flags = options.training_given(options.given(ctx), self.rules.flags)
+        flags = options.flags_given(options.given(ctx), self.rules.flags)
         return answer(self.rules, ctx.params, flags)
 
 

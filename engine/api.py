@@ -27,7 +27,7 @@ __all__ = ["estimate", "prepare", "rules_for"]
 def _bundled(mode: str | None = None) -> Rules:
     from importlib import import_module
 
-    name = f"_compiled_mode_{mode}" if mode else "_compiled"
+    name = f"_compiled_mode_{mode}" if mode else "_compiled"  # codegen.of_mode
     try:
         compiled = import_module(f".{name}", __package__)  # only in a wheel
     except ImportError:

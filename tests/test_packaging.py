@@ -15,13 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from fitcheck.engine.codegen import MODULES, architecture_modules
+from fitcheck.engine.codegen import generated
 
 ROOT = Path(__file__).parents[1]
 PACKAGED = ("engine", "cli", "measurement", "formulas", "gpus", "profiles")
 PACKAGE_FILES = {"fitcheck/__init__.py", "fitcheck/__main__.py", "fitcheck/py.typed"} | {
-    f"fitcheck/engine/{name}"
-    for name in (*MODULES, *(name for name, _ in architecture_modules(str(ROOT))))
+    f"fitcheck/engine/{name}" for name, _ in generated(str(ROOT))
 }  # what the build writes from the rule files
 IN_SDIST_ONLY = ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "pyproject.toml")
 

@@ -94,6 +94,15 @@ class Rules:
 
         return Loader(self.roots, cached=True).blocks()
 
+    @cached_property
+    def modes(self) -> Mapping[str, Rules]:
+        """The rules of every mode in the same folders, by name; raises `RuleFileError`."""
+        from .loading import Loader
+        from .modes import modes_of
+
+        names = modes_of(self.roots) if self.mode is None else ()
+        return {n: Loader(self.roots, lazy=True, cached=True, mode=n).load() for n in names}
+
     @property
     def overlays(self) -> tuple[str, ...]:
         """The overlay folders, as given."""

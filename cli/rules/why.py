@@ -111,6 +111,12 @@ def target(rules: Rules, name: str) -> tuple[str, str]:
     if name.removeprefix("profiles/").rstrip("/") in rules.profiles and "/" in name:
         return name.removeprefix("profiles/").rstrip("/"), ""
     entry = find(rules, name)
+    if entry.mode is not None:
+        command = home.command if (home := rules.modes[entry.mode].mode) else entry.mode
+        raise InputProblem(
+            f"`{name}` is of the mode {entry.mode}: `fitcheck {command} MODEL --derive ID` says "
+            "which case of a quantity holds and why."
+        )
     if entry.kind in ("component", "quantity"):
         return "formula", entry.id
     if entry.kind in ("profile", "status", "architecture"):

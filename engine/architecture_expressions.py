@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .yaml_problems import Path
 
 BUILT_IN = ("model_type", "text_type")
-ALWAYS = ("count", "title")  # what every group has, beside its own fields and the sums
+ALWAYS = ("count", "title", "tower")  # what every group has, beside its own fields and the sums
 LISTS: Mapping[str, tuple[str, ...]] = {  # a section to the lists that its groups are items of
     "layer_groups": ("layer_groups", "text_groups", "all_groups"),
     "outer": ("outer_groups", "text_groups", "all_groups"),

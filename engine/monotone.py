@@ -127,7 +127,9 @@ def _slope(expression: Any, variable: Any) -> Any:
     for part in walk:
         if isinstance(part, kinds):
             walk.skip()
-            steps[part] = sympy.Dummy(real=True, nonnegative=part.is_nonnegative)
+            # sympy knows of floor alone that it has no sign where its argument has none
+            known = part.is_nonnegative or part.args[0].is_nonnegative
+            steps[part] = sympy.Dummy(real=True, nonnegative=known)
     flat = expression.xreplace(steps)
     slope = sympy.diff(flat, variable)
     for part, value in steps.items():

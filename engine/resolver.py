@@ -251,7 +251,8 @@ class Resolver:
             self.values = {**outer, **fields}
             layer = self.layer(kind, spec, path, fields)
             places = places if "each" in spec else list(range(count))
-            named = {"count": len(places), "title": titled(kind, spec, fields, len(places))}
+            title = titled(kind, spec, fields, len(places))
+            named = {"count": len(places), "title": title, "tower": spec.get("tower", "")}
             groups.append({**layer, **named, "places": ranges(places)})
         self.values = outer
         return groups

@@ -135,7 +135,7 @@ def test_the_warning_begins_above_four_requests(requests: int, warned: bool) -> 
     assert bool(report.to_dict()["warnings"]) == warned
     told = [c for c in report.caveats if c.formula == "serving_total"]
     assert [(c.level, c.direction) for c in told] == [("warn" if warned else "note", "under")]
-    assert ("8.9 %" in report.explain()) == warned
+    assert ("7.7 %" in report.explain()) == warned
     assert "3.3 %" in report.explain()
 
 

@@ -44,7 +44,7 @@ class Router(click.Group):
         if not ctx.resilient_parsing and (folders := overlays_for(args)):
             from fitcheck.engine.modes import commands
 
-            ctx.meta[MODES] = self.modes(ctx) | commands([(f, True) for f in folders])
+            ctx.meta[MODES] = commands([(f, True) for f in folders]) | self.modes(ctx)
         if not args or args[0] not in self.list_commands(ctx):
             ctx.meta[DEFAULT] = "implied"
             args = [DEFAULT, *args]

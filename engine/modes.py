@@ -103,7 +103,7 @@ def commands(roots: Sequence[tuple[str, bool]]) -> dict[str, str]:
             path = os.path.join(root, *place.split("/"))
             try:
                 data = read_source(path, path if overlay else place, overlay).data
-                found[str(data["command"])] = name
+                found.setdefault(str(data["command"]), name)  # none can take that of another
             except (RuleFileError, KeyError, TypeError):
                 continue  # said where the mode is read
     return found

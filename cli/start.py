@@ -1,9 +1,9 @@
 """Where the command starts: plain command lines are answered without loading click.
 
-Click is half of a start. Taken here are exact forms only: a MODEL first, then the options of the
-rules and the GPU, each with its value, for the table or `--json`. Everything else is left to click,
-and so is a command line that would be refused: options, messages and exit codes are defined there
-alone. A test runs the same command lines through both.
+Click is half of a start. Taken here are exact forms only: a MODEL first (or the command of a mode
+and then one), then the options of the rules and the GPU, each with its value, for the table or
+`--json`. Everything else is left to click, and so is a command line that would be refused: options,
+messages and exit codes are defined there alone. A test runs the same command lines through both.
 """
 
 from __future__ import annotations

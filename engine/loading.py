@@ -147,6 +147,12 @@ class Loader:
         self.problems: list[Problem] = []
         self._read: dict[str, list[tuple[str, Source, bool]]] = {}
 
+    def in_mode(self, mode: str) -> Loader:
+        """A loader of a mode that has the files that this one has read already."""
+        other = Loader(self.roots, self.lazy, self.cached, mode)
+        other._read = dict(self._read)
+        return other
+
     def note_doubles(self, folder: str) -> None:
         """F706: two files of one folder of rules with one id; only the last would count."""
         for root, overlay in self.roots:

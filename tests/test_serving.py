@@ -224,7 +224,7 @@ def test_arrays_agree() -> None:
 # verdicts
 
 
-def test_verdicts(tmp_path: Path) -> None:
+def test_verdicts() -> None:
     assert (serve().status, serve().exit_code, serve().safe) == ("fits", 0, True)
     assert (serve(gpu="t4").status, serve(gpu="t4").exit_code) == ("does_not_fit", 1)
     exact = serve(concurrent=25)
@@ -390,6 +390,11 @@ def test_the_table_and_its_additions() -> None:
         assert part in text, part
     cards = json.loads(call("infer", LLAMA, "--fit", "--json").out)["cards"]
     assert {"key", "name", "usable_mib", "status", "max_concurrent", "max_context"} == {*cards[0]}
+
+
+def test_a_notebook_shows_the_same() -> None:
+    html = serve()._repr_html_()
+    assert "Cache of all requests" in html and "16,851" in html
 
 
 def test_help_is_that_of_serving() -> None:

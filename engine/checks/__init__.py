@@ -37,8 +37,7 @@ NEED_NAMES = ("check_units", "check_unused", "check_cases", "check_examples")
 
 def check_shapes(loader: Loader) -> list[Problem]:
     """The shape of every file; with overlays that of theirs, as the bundled ones were checked."""
-    problems = shapes_of_mode(loader) if loader.mode else []
-    return problems + shared_shapes(loader)
+    return [*(shapes_of_mode(loader) if loader.mode else ()), *shared_shapes(loader)]
 
 
 def shapes_of_mode(loader: Loader) -> list[Problem]:
@@ -130,12 +129,15 @@ def collected(loader: Loader, misshapen: bool) -> Rules | None:
         return None
 
 
-def check_all(loader: Loader) -> tuple[Rules | None, tuple[Problem, ...]]:
-    """The rules as far as they can be read, and every problem."""
+def check_all(loader: Loader, own: bool = False) -> tuple[Rules | None, tuple[Problem, ...]]:
+    """
+    The rules as far as they can be read, and every problem; with `own`, the shape of what a mode
+    shares with training was checked before.
+    """
     excess = check_amount(loader.roots)
     if excess:
         return None, excess
-    problems = check_shapes(loader)
+    problems = shapes_of_mode(loader) if own else check_shapes(loader)
     rules = collected(loader, bool(problems))
     shaped = {p.mark.path for p in problems}
     # a file of the wrong shape is reported once, by its schema
@@ -152,9 +154,19 @@ def check_all(loader: Loader) -> tuple[Rules | None, tuple[Problem, ...]]:
 
 def check_roots(roots: Roots | None = None) -> tuple[Problem, ...]:
     """Every problem of the files under these roots (default: the bundled ones), of all modes."""
-    roots = roots if roots is not None else roots_of()
-    found = [p for mode in (None, *modes_of(roots)) for p in check_all(Loader(roots, mode=mode))[1]]
-    return in_order(found)
+    return check_modes(roots if roots is not None else roots_of())[1]
+
+
+def check_modes(roots: Roots) -> tuple[list[Rules | None], tuple[Problem, ...]]:
+    """The rules of training and of each mode as far as they can be read, and every problem."""
+    loader = Loader(roots)
+    rules, problems = check_all(loader)
+    found = [rules]
+    for mode in modes_of(roots):
+        rules, more = check_all(loader.in_mode(mode), True)
+        found.append(rules)
+        problems = in_order((*problems, *more))
+    return found, problems
 
 
 def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..checks import check_all, in_order
+from ..checks import check_modes
 from ..errors import Problem, RuleFileError
 from ..formula import Formula
-from ..loading import Loader, Roots
-from ..modes import modes_of
+from ..loading import Roots
 from ..record import record
 from ..rules import Rules
 from .everything import Everything
@@ -38,15 +37,10 @@ def open_rules(roots: Roots) -> Opened:
     The rules under these roots, of all modes; raises `RuleFileError` where flags or units cannot be
     read.
     """
-    rules, problems = check_all(Loader(roots))
-    if rules is None:
+    (training, *modes), problems = check_modes(roots)
+    if training is None:
         raise RuleFileError(problems)
-    modes = []
-    for name in modes_of(roots):
-        found, more = check_all(Loader(roots, mode=name))
-        problems = in_order((*problems, *more))
-        modes += [found] if found is not None else []
-    rules = Everything(rules, modes)
+    rules = Everything(training, [mode for mode in modes if mode is not None])
     places = {p.mark.path for p in problems if p.code.startswith(READING)}
     unsound = {f.id for f in rules.formulas.values() if f.source.path in places}
     return Opened(rules, problems, frozenset(unsound | rules.broken))

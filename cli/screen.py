@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 NARROWEST, WIDEST = 60, 120
 
 
-def console(no_color: bool = False, piped: int | None = None) -> Console:
+def console(
+    no_color: bool = False, piped: int | None = None, narrowest: int = NARROWEST
+) -> Console:
     """A console as wide as the terminal, within what the tables are made for.
 
     `piped` is the width where there is no terminal and COLUMNS does not say one (a pipe, a file).
@@ -34,7 +36,7 @@ def console(no_color: bool = False, piped: int | None = None) -> Console:
     )
     terminal = sys.stdout is not None and sys.stdout.isatty()
     width = found.width if terminal or os.environ.get("COLUMNS") else piped or found.width
-    found.width = min(max(width, NARROWEST), WIDEST)
+    found.width = min(max(width, narrowest), WIDEST)
     return found
 
 

@@ -38,7 +38,7 @@ NEEDED = """from fractions import Fraction as F
 from math import ceil, floor
 
 from .arithmetic import divide, entry, greatest, least, modulo, power_of_two_floor
-from .selecting import selects"""
+from .selecting import selected"""
 LEFT_OUT = ("claims", "examples")  # only the workshop needs them, and it reads the files
 
 

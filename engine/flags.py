@@ -119,11 +119,17 @@ class FlagSet:
         return known
 
     def stack(self, text: str) -> dict[str, str]:
-        """`transformers=4.57.6,peft=0.18` as flags; raises `InputProblem`."""
+        """`transformers=4.57.6,peft==0.18` as flags; raises `InputProblem`."""
         known = self.libraries()
         found: dict[str, str] = {}
         for part in text.split(","):
-            name, sign, version = (piece.strip() for piece in part.partition("="))
+            exact = part.replace("==", "=")
+            name, sign, version = (piece.strip() for piece in exact.partition("="))
+            if name.rstrip("<>~! ") in known and name not in known:
+                name = name.rstrip("<>~! ")
+                raise InputProblem(
+                    f"--stack {text}: a run has one version of {name}, so write {name}=VERSION."
+                )
             if name not in known:
                 raise InputProblem(
                     f"--stack {text}: {name!r} is no library that something hangs on here; known "
@@ -131,6 +137,11 @@ class FlagSet:
                 )
             if not sign or not version:
                 raise InputProblem(f"--stack {text}: write {name}=VERSION.")
+            try:
+                self.check(self.flags[name], version)
+            except InputProblem as problem:
+                said = str(problem).replace(f"{self.flags[name].option} ", f"--stack {name}: ")
+                raise InputProblem(said) from None
             found[name] = version
         return found
 

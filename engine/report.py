@@ -46,6 +46,7 @@ class Prepared:
             found.append(f"the card file {self.card.id} is a draft")
         if not self.model.verified:
             found.append(f"model_type {self.model.model_type} is not verified")
+        found += self.model.absent
         found += [f"{path} is a draft" for path in self.model.drafts]
         found += [
             f"{f.source.path} is a draft" for f in rules.formulas.values() if f.status != "stable"
@@ -101,6 +102,11 @@ class Caveat:
     level: str
     direction: str
     says: str
+
+    @property
+    def warns(self) -> bool:
+        """Whether a job may want to branch on it: what is told and may be too low does so too."""
+        return self.level == "warn" or (self.level == "tell" and self.direction == "under")
 
 
 @record(identity=True)
@@ -167,9 +173,10 @@ class Report(Mapping[str, Any]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Caveats that a job may want to branch on; empty where every formula used was measured."""
-        told = (c.says for c in self.caveats if c.level == "warn")
-        return (*self.prepared.model.warnings, *told, *self._stray)
+        """Caveats that a job may want to branch on, among them all that say it may be too low."""
+        told = (c.says for c in self.caveats if c.warns)
+        model = self.prepared.model
+        return (*model.warnings, *map(without_class, model.absent), *told, *self._stray)
 
     @cached_property
     def _stray(self) -> tuple[str, ...]:
@@ -182,7 +189,7 @@ class Report(Mapping[str, Any]):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a person should be told once, beside the answer."""
-        told = (c.says for c in self.caveats if c.level == "tell")
+        told = (c.says for c in self.caveats if c.level == "tell" and not c.warns)
         return (*self.prepared.model.remarks, *told)
 
     @property
@@ -396,6 +403,11 @@ def _holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:
     except (EvaluationError, TypeError) as error:
         place = formula.source.mark((*limit.path, "when"))
         raise FitcheckError(f"{place}: {error} in the limit `{limit.id}`.") from None
+
+
+def without_class(absent: str) -> str:
+    """The warning about a version that cannot build the model."""
+    return f"{absent}, so nothing was checked there and no run can start. Later versions have one."
 
 
 def sentence(run: Run, formula: Formula, text: str, loop: Loop = NO_LOOP) -> str:

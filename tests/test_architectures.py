@@ -87,7 +87,9 @@ def test_a_collected_config_is_counted_exactly_or_refused(row: dict[str, str]) -
     report = estimate(config, source="local", lora_targets="all-linear")
     if not row["status"].endswith("-unverified"):  # the dimensions of those may be wrong
         assert report["parameters"] == int(row["exact_params_total"] or row["published_hub_count"])
-    assert report.warnings == ()
+    under = [c.says for c in report.caveats if c.id == "text-alone"]
+    assert bool(under) == bool(report.prepared.model.lists["tower_groups"])
+    assert report.warnings == tuple(under)
     assert report.unsettled == ()
 
 
@@ -419,7 +421,8 @@ def test_heads_that_do_not_divide_the_hidden_size() -> None:
         "whole. Add 'head_dim' (width of one head; hidden size over heads where the config says "
         "nothing)."
     )
-    assert estimate({**config, "head_dim": 80})["total"] > 0
+    assert estimate({**config, "model_type": "seed_oss", "head_dim": 80})["total"] > 0
+    assert "beside a head_dim" in problem({**config, "head_dim": 80})  # LlamaConfig refuses it
 
 
 def test_more_key_value_heads_than_heads() -> None:

@@ -109,8 +109,8 @@ def math_name(name: str) -> str:
 def math(tree: ex.Node) -> str:
     """An expression in GitHub's math; words and texts are set as such."""
 
-    def leaf(node: ex.Name | ex.Item, loop: Mapping[str, Any]) -> str:
-        name = math_name(node.id)
+    def leaf(node: ex.Name | ex.Item | ex.Call, loop: Mapping[str, Any]) -> str:
+        name = math_name("" if isinstance(node, ex.Call) else node.id)
         return rf"{name}^{{({node.var})}}" if isinstance(node, ex.Item) else name
 
     shown = Printer(LATEX, leaf).show(tree)

@@ -39,6 +39,7 @@ class Flag:
     unit: Unit | None
     presets: Mapping[str, tuple[str, ...]]
     short: Mapping[str, str]
+    aliases: tuple[str, ...] = ()  # further spellings of the option
 
     @property
     def domain(self) -> tuple[Any, ...] | None:
@@ -89,7 +90,7 @@ class Settings:
 
 @record(identity=True)
 class FlagSet:
-    """The declarations of `flags.yaml`."""
+    """The declarations of `flags.yaml`, or those that a mode takes and adds."""
 
     flags: Mapping[str, Flag]
     shorthands: Mapping[str, Shorthand]
@@ -98,6 +99,7 @@ class FlagSet:
     default_card: str
     source: Source
     functions: dict[str, Thunk]  # conditions of conflicts by their text, made when needed
+    reserved: tuple[str, ...] = ()  # options of the command line itself
 
     def spelled(self, name: str) -> str:
         """The option as typed on the command line."""
@@ -110,7 +112,8 @@ class FlagSet:
         declared: list[Flag | Shorthand] = [*self.flags.values(), *self.shorthands.values()]
         for flag in declared:
             known[flag.id] = flag.id
-            known.setdefault(flag.option.lstrip("-").replace("-", "_"), flag.id)
+            for option in (flag.option, *(flag.aliases if isinstance(flag, Flag) else ())):
+                known.setdefault(option.lstrip("-").replace("-", "_"), flag.id)
             if isinstance(flag, Flag) and flag.json:
                 known.setdefault(flag.json, flag.id)
         return known

@@ -51,6 +51,8 @@ class Prepared:
         found += [
             f"{f.source.path} is a draft" for f in rules.formulas.values() if f.status != "stable"
         ]
+        if rules.mode is not None and rules.mode.formula.status != "stable":
+            found.append(f"{rules.mode.formula.source.path} is a draft")
         probe = self.run_with(())
         for kind in rules.profiles:
             profile = probe.profile(kind)[0]
@@ -151,7 +153,8 @@ class Report(Mapping[str, Any]):
         card = prepared.card
         memory = None if card.listed else card.total >> 20
         name = None if card.id == "custom" else card.id
-        parts = (self.overlays, prepared.settings, name, memory, prepared.model)
+        mode = prepared.rules.mode
+        parts = (self.overlays, prepared.settings, name, memory, prepared.model, mode and mode.id)
         return rebuilt, parts  # the rules hold functions, so they are read again
 
     def __iter__(self) -> Iterator[str]:
@@ -209,6 +212,16 @@ class Report(Mapping[str, Any]):
 
         return to_dict(self)
 
+    def facts(self) -> list[tuple[str, str]]:
+        """What its mode says below the verdict: a label and a sentence, those that hold."""
+        mode, rules = self.prepared.rules.mode, self.prepared.rules
+        return [
+            (fact.label, sentence(self.run, mode.formula, fact.says))
+            for index, fact in enumerate(mode.facts if mode else ())
+            if mode
+            and rules.function(mode.formula, fact.when, ("facts", index, "when"))(self.run, NO_LOOP)
+        ]
+
     def explain(self) -> str:
         """Plain English: the largest component and why, and what each change would save or cost."""
         from .explain import explain
@@ -243,12 +256,17 @@ def without_meaning(run: Run, formula: Formula) -> str:
 
 
 def rebuilt(
-    overlays: tuple[str, ...], settings: Settings, gpu: str | None, memory: int | None, model: Model
+    overlays: tuple[str, ...],
+    settings: Settings,
+    gpu: str | None,
+    memory: int | None,
+    model: Model,
+    mode: str | None = None,
 ) -> Report:
     """A report from what pickling keeps of one."""
     from .api import choose_card, rules_for
 
-    rules = rules_for(overlays)
+    rules = rules_for(overlays, mode)
     return build_report(Prepared(rules, settings, choose_card(rules, gpu, memory), model))
 
 

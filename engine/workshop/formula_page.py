@@ -58,7 +58,7 @@ def facts(book: Book, here: str, formula: Formula) -> list[str]:
         ("JSON", ", ".join(keys)),
         ("status", f"{formula.status}: no run that uses it is called safe"),
         ("file", book.file(here, formula.source.mark(), formula.overlay)),
-        ("with your numbers", code(f"fitcheck MODEL ... --derive {formula.id}")),
+        ("with your numbers", code(book.command(formula.id))),
     ]
     kept = [r for r in rows if r[1] and (r[0] != "status" or formula.status != "stable")]
     return table(("", ""), kept)
@@ -272,5 +272,5 @@ def neighbours(book: Book, here: str, formula: Formula) -> list[str]:
         )
         if found
     ]
-    picture = link(here, "graph.svg", "the whole graph")
+    picture = link(here, book.graph(formula.id), "the whole graph")
     return [*table(("", ""), rows), f"In one picture: {picture}.", ""]

@@ -184,9 +184,6 @@ STANDARD = ("q_proj", "k_proj", "v_proj", "o_proj")
 PATTERN = r".*\.(q_proj|q_a_proj|query_key_value|c_attn|qkv_proj|in_proj)"
 
 
-# From 0.19 on PEFT carries targets over to the experts and the router of some families, which are
-# no modules from transformers 5 on (peft/utils/transformers_weight_conversion.py).
-CONVERTED = {"deepseek_v2", "deepseek_v3", "ernie4_5_moe", "mixtral", "qwen3_moe", "qwen3_next"}
 # What PEFT refuses.
 NO_ADAPTERS = {
     ("falcon_mamba", "all-linear"): "incompatible with Mamba-based models",
@@ -204,12 +201,11 @@ def adapters_agree(config: Config, model: Any, targets: Any, **flags: Any) -> No
         return
     real = parts.adapters(model, 4, targets)
     report = estimated(config, lora_r=4, lora_targets=targets, **flags)
-    if kind in CONVERTED and targets == "all-linear" and not OLD:
-        assert real["parameters"] > 0
-        assert any(c.id == "converted-targets" and c.level == "warn" for c in report.caveats)
-        return
-    assert [*unequal(str(targets), report["lora_parameters"], real["modules"])] == []
-    assert real["parameters"] == 0
+    # From 0.19 on PEFT carries targets over to the experts and the router of some families, which
+    # are no modules from transformers 5 on (peft/utils/transformers_weight_conversion.py).
+    assert [*unequal(f"{targets}, parameters", report["parameter_adapters"], real["parameters"])] == []
+    both = real["modules"] + real["parameters"]
+    assert [*unequal(str(targets), report["lora_parameters"], both)] == []
 
 
 @pytest.mark.parametrize("name", [name for name in ADAPTED if name in BUILT])

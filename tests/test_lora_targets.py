@@ -9,7 +9,7 @@ import pytest
 from fitcheck import estimate
 from fitcheck.engine.errors import FitcheckError, InputProblem, Refusal
 from fitcheck.engine.evaluation import EvaluationError
-from fitcheck.engine.selecting import is_pattern, numbers, selected
+from fitcheck.engine.selecting import is_pattern, layers_of, selected
 
 DENSE = "Qwen/Qwen2.5-7B"
 MIXTURE = "Qwen/Qwen3-30B-A3B"
@@ -50,7 +50,7 @@ EXPERT = "model.layers.#.mlp.experts.N.up_proj"
 def test_in_how_many_layers_a_module_is_picked(
     words: tuple[str, ...], path: str, layers: int
 ) -> None:
-    assert list(numbers("2 5-6 16")) == [2, 5, 6, 16]
+    assert [n for span in layers_of("2 5-6 16") for n in span] == [2, 5, 6, 16]
     assert selected(words, path, "2 5-6 16") == layers
 
 

@@ -71,6 +71,22 @@ def test_experts_get_adapters_by_parameter() -> None:
     assert "--lora-target-parameters gives them adapters" in says[0]
 
 
+def test_targets_that_peft_carries_over_to_experts_are_warned_of() -> None:
+    """Of the families that PEFT names, under transformers 5, and only by an expert's names."""
+
+    def warned(model: str, targets: str, **flags: Any) -> bool:
+        report = estimate(model, gpu="b200", lora_targets=targets, **flags)
+        found = [c for c in report.caveats if c.id == "converted-targets"]
+        assert all((c.level, c.direction) == ("warn", "under") for c in found)
+        return bool(found)
+
+    assert warned(MIXTURE, "all-linear")
+    assert warned(MIXTURE, "q_proj,gate_proj", transformers="4.57.6") is False
+    assert not warned(MIXTURE, "q_proj,v_proj")
+    assert not warned("openai/gpt-oss-20b", "all-linear")
+    assert not warned(DENSE, "all-linear")
+
+
 def test_parameters_that_are_not_there() -> None:
     with pytest.raises(Refusal, match=r"no 3-D parameter of this model is called\s+absent"):
         estimate(MIXTURE, gpu="b200", lora_target_parameters="absent")

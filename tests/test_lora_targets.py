@@ -132,9 +132,7 @@ def test_what_peft_makes_of_3d_parameters_is_priced(peft: str, made: int) -> Non
 def test_targets_that_peft_carries_over_to_experts() -> None:
     """As PEFT 0.21 builds it (test_transformers_builds.py); before 0.19 experts are left out."""
     layers, experts, width, hidden, rank = 48, 128, 768, 2048, 1
-    up = (
-        experts * 2 * rank * (hidden + 2 * width)
-    )  # gate and up are one parameter of twice the rank
+    up = experts * 2 * rank * (hidden + 2 * width)  # gate and up, one parameter of twice the rank
     down, router = experts * rank * (width + hidden), rank * (hidden + experts)
     attention = adapters(MIXTURE)
     carried = estimate(MIXTURE, gpu="b200", lora_targets="all-linear", lora_r=rank)

@@ -1,0 +1,146 @@
+"""Multimodal families: counts against the classes that transformers builds, and what inputs become.
+
+`golden/more_multimodal.yaml` holds what was built, under two versions, from a base config, from the
+default config of the class and from changes of the base.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fitcheck import Report, estimate
+from fitcheck.engine.errors import FitcheckError
+
+GOLDEN = Path(__file__).parent / "golden" / "more_multimodal.yaml"
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+BUILT: Mapping[str, Any] = yaml.load(GOLDEN.read_text(encoding="utf-8"), LOADER)
+VERSIONS = ("5.24.0", "4.57.6")
+Config = dict[str, Any]
+Linears = Counter[tuple[str, int, int, bool]]
+
+
+def changed(base: Mapping[str, Any], change: Mapping[str, Any]) -> Config:
+    """A config with other values at dotted keys; None takes a key away."""
+    config: Config = copy.deepcopy(dict(base))
+    for path, value in change.items():
+        *above, key = path.split(".")
+        place = config
+        for name in above:
+            place = place.setdefault(name, {})
+        if value is None:
+            place.pop(key, None)
+        else:
+            place[key] = value
+    return config
+
+
+def config_of(model_type: str, case: Mapping[str, Any]) -> Config:
+    if "config" in case:
+        return dict(case["config"])
+    return changed(BUILT[model_type]["base"], case["change"])
+
+
+CASES = [
+    pytest.param(model_type, case, version, id=f"{model_type}-{number}-{version}")
+    for model_type, built in BUILT.items()
+    for number, case in enumerate(built["cases"])
+    for version in VERSIONS
+    if version in case
+]
+
+
+def modules(report: Report) -> Linears:
+    """The linear modules of the canonical model, but for the head."""
+    found: Linears = Counter()
+    for group in report.prepared.model.lists["all_groups"]:
+        for m in group["modules"]:
+            if m["kind"] not in ("stacked", "patched", "head"):
+                key = (m["path"], m["d_in"], m["d_out"], bool(m["bias"]))
+                found[key] += group["count"] * m["copies"]
+    return found
+
+
+def shortened(rows: list[list[Any]], paths: list[str]) -> Linears:
+    """The modules of a class under the longest known path that theirs ends with."""
+    found: Linears = Counter()
+    for path, d_in, d_out, bias, count in rows:
+        short = next((p for p in paths if path == p or path.endswith(f".{p}")), path)
+        found[short, d_in, d_out, bias] += count
+    return found
+
+
+@pytest.mark.parametrize(("model_type", "case", "version"), CASES)
+def test_counts(model_type: str, case: Mapping[str, Any], version: str) -> None:
+    config = config_of(model_type, case)
+    report = estimate(config, precision="bf16", lora_targets="all-linear", transformers=version)
+    assert report.prepared.model.verified
+    names = ("parameters", "tower_parameters", "embedding_parameters", "head_parameters")
+    found = modules(report)
+    weights = sum(n * d_in * d_out for (_, d_in, d_out, _), n in found.items())
+    assert [*(report[name] for name in names), found.total(), weights] == case[version]
+    rows = case.get(f"linears {version}", case.get(f"linears {VERSIONS[0]}"))
+    if rows:
+        paths = sorted({path for path, *_ in found}, key=len, reverse=True)
+        assert found == shortened(rows, paths)
+
+
+def test_every_type_has_enough_cases() -> None:
+    for model_type, built in BUILT.items():
+        assert len(built["cases"]) >= 6, model_type
+        assert any("config" in case for case in built["cases"]), model_type
+
+
+# From the image processors and classes of transformers 5.24, for the default config: positions of
+# one tower, tokens of the decoder.
+IMAGE, AUDIO = {"images": 1}, {"audio_seconds": 31}
+SIZED = {"images": 1, "image_size": 560}
+INPUTS: list[tuple[str, dict[str, Any], int, int]] = [
+    ("aya_vision", IMAGE, 13 * 27**2, 13 * 13**2),
+    ("cohere2_vision", IMAGE, 13 * 32**2, 13 * 16**2),
+    ("llava_onevision", IMAGE, 37 * 27**2, 27**2 + 162 * 49 + 162),
+    ("llava_next_video", IMAGE, 5 * 577, 5 * 576 + 48),
+    ("vipllava", IMAGE, 577, 576),
+    ("video_llava", IMAGE, 257, 256),
+    ("lighton_ocr", SIZED, 40**2, 20**2),
+]
+
+
+@pytest.mark.parametrize(("model_type", "flags", "tower", "tokens"), INPUTS)
+def test_what_inputs_become(
+    model_type: str, flags: dict[str, Any], tower: int, tokens: int
+) -> None:
+    (config,) = [case["config"] for case in BUILT[model_type]["cases"] if "config" in case]
+    report = estimate(config, gpu="b200", seq_len=32_768, flash_attn=True, lora=False, **flags)
+    groups = report.run.items("tower_groups")
+    found = {report.run.value_at("tower_positions", group) for group in groups} - {0}
+    assert found == {tower}
+    assert report["image_tokens"] == tokens
+
+
+def test_every_type_has_its_inputs() -> None:
+    assert {model_type for model_type, *_ in INPUTS} == set(BUILT)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "change", "message"),
+    [
+        ("aya_vision", {"vision_config.model_type": "clip_vision_model"}, "SigLIP tower only"),
+        ("aya_vision", {"vision_feature_layer": [-1, -2]}, "several layers"),
+        ("llava_onevision", {"vision_aspect_ratio": "anyres"}, "anyres_max_9 only"),
+        ("llava_onevision", {"vision_config.model_type": "pixtral"}, "SigLIP or CLIP tower"),
+        ("llava_next_video", {"spatial_pool_mode": "conv"}, "average or max pooling"),
+        ("vipllava", {"vision_config.model_type": "pixtral"}, "CLIP tower only"),
+        ("video_llava", {"vision_config.model_type": "pixtral"}, "CLIP towers only"),
+        ("lighton_ocr", {"vision_config.model_type": "siglip_vision_model"}, "Pixtral tower only"),
+    ],
+)
+def test_what_is_not_modelled(model_type: str, change: Config, message: str) -> None:
+    with pytest.raises(FitcheckError, match=message):
+        estimate(changed(BUILT[model_type]["base"], change))

@@ -50,7 +50,7 @@ def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
     else:
         from fitcheck.cli.screen import print_estimate
 
-        print_estimate(report, request, values["verbose"], values["explain"], values["no_color"])
+        print_estimate(report, request, values)
     if prepared.card.note:
         say("note", prepared.card.note, values["no_color"])
     for text in (*report.remarks, *report.warnings):
@@ -59,7 +59,7 @@ def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
 
 
 def as_json(report: Report, request: Request, values: dict[str, Any]) -> dict[str, Any]:
-    """The JSON contract with the commands of proposals; --explain and --verbose add a key."""
+    """The JSON contract with the commands of proposals; options such as --explain add a key."""
     from fitcheck.cli.words import quantities, repeated
 
     data = report.to_dict()
@@ -70,4 +70,8 @@ def as_json(report: Report, request: Request, values: dict[str, Any]) -> dict[st
         data["explanation"] = report.explain()
     if values["verbose"]:
         data["quantities"] = quantities(report)
+    if values.get("fit"):
+        from fitcheck.engine.fit import cards_that_hold
+
+        data["cards"] = [held.to_dict() for held in cards_that_hold(report.prepared)]
     return data

@@ -37,7 +37,10 @@ def complete_model(
     # Short names only where one was begun: they would double an empty list.
     found = [n for n in names if n.casefold().startswith(wanted) and (wanted or "/" in n)]
     if not ctx.info_name and ctx.parent and isinstance(ctx.parent.command, click.Group):
-        found += [name for name in ctx.parent.command.commands if name.startswith(wanted)]
+        from fitcheck.engine.modes import bundled_commands
+
+        known = (*ctx.parent.command.commands, *bundled_commands())
+        found += [name for name in known if name.startswith(wanted)]
     # Files first: bash forgets what came before them, and offers them where no name is found.
     return [CompletionItem(incomplete, type="file"), *map(CompletionItem, found)]
 

@@ -1,4 +1,4 @@
-"""`fitcheck MODEL`: one estimate, as a table, JSON, an explanation or a derivation."""
+"""`fitcheck MODEL` and the commands of modes: one estimate, as a table, JSON, or a derivation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,14 @@ OUTPUT_ONLY = {  # they format an answer, so they need a model
     "explain": "--explain",
     "derive": "--derive",
     "form": "--format",
+    "fit": "--fit",
 }
+OF_THE_PROGRAM = ("completion", "version")  # options that stand beside no subcommand
+EXAMPLES = (
+    "fitcheck meta-llama/Llama-3.1-8B --qlora --lora-r 64 --flash-attn --gpu 4090",
+    "fitcheck ./my-model/config.json --no-lora --gpu h100 --json",
+    'eval "$(fitcheck --completion bash)"     # complete names with the tab key',
+)
 REPEATED = ("gpu", "vram_mib", "source", "rules")  # they belong in a command that is proposed
 
 
@@ -47,14 +54,14 @@ class EstimateCommand(click.Command):
 
     def __init__(self, rules: Rules, overlays: Sequence[str]) -> None:
         self.rules, self.overlays = rules, tuple(overlays)
+        mode, own = rules.mode, options.own_options(rules.flags.default_card)
+        if mode is not None:
+            own = [o for o in own if o.name not in OF_THE_PROGRAM]
+            own += [options.fit_option()] if mode.fit else []
         super().__init__(
-            "estimate",
-            params=[
-                options.model_argument(),
-                *options.training_options(rules.flags),
-                *options.own_options(rules.flags.default_card),
-            ],
-            help=ABOUT,
+            mode.command if mode else "estimate",
+            params=[options.model_argument(), *options.flag_options(rules.flags), *own],
+            help=mode.about if mode else ABOUT,
             options_metavar="[OPTIONS]",
         )
 
@@ -84,31 +91,36 @@ class EstimateCommand(click.Command):
         with formatter.section("Exit status"):
             formatter.write_dl([*rows, ("2", "the estimate could not be run")])
         with formatter.section("Examples"):
-            for line in (
-                "fitcheck meta-llama/Llama-3.1-8B --qlora --lora-r 64 --flash-attn --gpu 4090",
-                "fitcheck ./my-model/config.json --no-lora --gpu h100 --json",
-                'eval "$(fitcheck --completion bash)"     # complete names with the tab key',
-            ):
+            for line in self.examples():
                 formatter.write(f"  {line}\n")
+
+    def examples(self) -> list[str]:
+        """Command lines to begin with."""
+        if self.rules.mode is not None:
+            return list(self.rules.mode.examples)
+        from fitcheck.engine.modes import bundled_commands
+
+        others = [f"fitcheck {c} --help  # {mode}" for c, mode in bundled_commands().items()]
+        return [*EXAMPLES, *others]
 
     def invoke(self, ctx: click.Context) -> int:
         return run(ctx, self.rules, self.overlays)
 
 
-def build(overlays: Sequence[str]) -> EstimateCommand:
-    """The command for the bundled rules with overlay folders on top."""
-    return EstimateCommand(rules_for(overlays), overlays)
+def build(overlays: Sequence[str], mode: str | None = None) -> EstimateCommand:
+    """The command for the bundled rules, of training or of a mode, with overlay folders on top."""
+    return EstimateCommand(rules_for(overlays, mode), overlays)
 
 
 def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
     """Answer one command line; returns the exit status."""
     values, typed = ctx.params, options.given(ctx)
-    if values["version"]:
+    if values.get("version"):
         from fitcheck import __version__
 
         write(f"fitcheck {__version__}")
         return 0
-    if values["completion"]:
+    if values.get("completion"):
         from fitcheck.cli.completion import script
 
         write(script(ctx.find_root().command, values["completion"]))
@@ -118,7 +130,7 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
 
         list_cards(rules, values["as_json"], values["no_color"])
         return 0
-    flags = options.training_given(typed, rules.flags)
+    flags = options.flags_given(typed, rules.flags)
     try:
         if values["stack"]:
             flags = {**rules.flags.stack(values["stack"]), **flags}

@@ -16,6 +16,7 @@ from typing import Any
 
 from fitcheck.cli.output import write
 from fitcheck.engine import data_cache
+from fitcheck.engine.modes import modes_of
 from fitcheck.engine.paths import bundled_root
 
 FOLDERS = ("formulas", "profiles/statuses", "cli", "engine")
@@ -45,7 +46,8 @@ def show(lay_out: Callable[[], int]) -> int:
 def made_from(root: str) -> list[Any]:
     """Whatever can change the text."""
     found = importlib.util.find_spec("click")
-    files = [entry for folder in FOLDERS for entry in _files(os.path.join(root, folder))]
+    folders = [*FOLDERS, *(f"formulas/{mode}" for mode in modes_of([(root, False)]))]
+    files = [entry for folder in folders for entry in _files(os.path.join(root, folder))]
     click = data_cache.stamp(found.origin) if found is not None and found.origin else []
     words = [os.environ.get(name, "") for name in LANGUAGE]
     return [files, click, words, _columns(), sys.version]

@@ -1,4 +1,7 @@
-"""The `fitcheck` command: a first word that is no subcommand is the MODEL of an estimate."""
+"""The `fitcheck` command: a first word that is no subcommand is the MODEL of an estimate.
+
+Modes have subcommands of their own, which their files name; they are estimates with other rules.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from fitcheck.cli.start import VARIABLE_OF_COMPLETION, VARIABLE_OF_FOLDERS
 from fitcheck.engine.errors import InputProblem
 
 DEFAULT, WORKSHOP, MODELS = "estimate", "rules", "models"
+MODES = "modes"  # key of the context under which the subcommands of modes are kept
 
 
 class Router(click.Group):
@@ -25,9 +29,22 @@ class Router(click.Group):
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), DEFAULT})
+        return sorted({*super().list_commands(ctx), DEFAULT, *self.modes(ctx)})
+
+    def modes(self, ctx: click.Context) -> dict[str, str]:
+        """The subcommands of modes, of overlay folders on the command line too."""
+        if MODES not in ctx.meta:
+            from fitcheck.engine.modes import bundled_commands
+
+            ctx.meta[MODES] = bundled_commands()
+        found: dict[str, str] = ctx.meta[MODES]
+        return found
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing and (folders := overlays_for(args)):
+            from fitcheck.engine.modes import commands
+
+            ctx.meta[MODES] = commands([(f, True) for f in folders]) | self.modes(ctx)
         if not args or args[0] not in self.list_commands(ctx):
             ctx.meta[DEFAULT] = "implied"
             args = [DEFAULT, *args]
@@ -44,19 +61,22 @@ class Router(click.Group):
             from fitcheck.cli.models import group as models
 
             return models
+        if mode := self.modes(ctx).get(cmd_name):
+            return estimate_command((), mode)
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, rest = args[0], args[1:]
-        if name != DEFAULT:
+        mode = self.modes(ctx).get(name)
+        if name != DEFAULT and mode is None:
             return super().resolve_command(ctx, args)
         # Without a name of its own the usage line reads `fitcheck MODEL`, as it was typed.
-        shown = "" if ctx.meta.get(DEFAULT) else DEFAULT
+        shown = "" if ctx.meta.get(DEFAULT) else name
         # A key press for completion must not end in the report of a broken rule file.
         overlays = () if ctx.resilient_parsing else overlays_for(rest)
-        return shown, estimate_command(overlays), rest
+        return shown, estimate_command(overlays, mode), rest
 
     def main(
         self,
@@ -109,11 +129,11 @@ def overlays_in(args: Sequence[str]) -> tuple[str, ...]:
     return tuple(folders)
 
 
-def estimate_command(overlays: tuple[str, ...]) -> click.Command:
-    """The estimate with the options that the rules declare."""
+def estimate_command(overlays: tuple[str, ...], mode: str | None = None) -> click.Command:
+    """The estimate, of training or of a mode, with the options that its rules declare."""
     from fitcheck.cli.estimate import build
 
-    return build(overlays)
+    return build(overlays, mode)
 
 
 HELP = {"help_option_names": ["-h", "--help"]}  # of every subcommand too

@@ -1,4 +1,4 @@
-"""The options of the estimate: training flags as `formulas/flags.yaml` has them, and our own."""
+"""The options of an estimate: the flags that its rules declare, and our own."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]
             return str(value)[:60]
 
 
-def training_options(flags: FlagSet) -> list[Option]:
+def flag_options(flags: FlagSet) -> list[Option]:
     """One option for each flag and shorthand, in the order of the file, section by section."""
     options = [_option(flag) for flag in flags.flags.values()]
     options += [
@@ -110,7 +110,7 @@ def _option(flag: Flag) -> Option:
     elif flag.presets:
         settings["type"] = _Preset(tuple(flag.presets))
     text = f"{flag.help} [default: {default}]"
-    return Option([flag.id, flag.option], flag.group, help=text, **settings)
+    return Option([flag.id, flag.option, *flag.aliases], flag.group, help=text, **settings)
 
 
 class _Preset(Word):
@@ -209,6 +209,16 @@ def own_options(default_card: str) -> list[Option]:
     ]
 
 
+def fit_option() -> Option:
+    """The table of all cards, for modes that say what it shows."""
+    return Option(
+        ["fit", "--fit"],
+        OUTPUT,
+        is_flag=True,
+        help="Add every card that holds it, with the most of each that it holds.",
+    )
+
+
 def model_argument() -> click.Argument:
     """MODEL, optional so that --version and --list-gpus work without one."""
     return click.Argument(["model"], required=False, shell_complete=complete_model)
@@ -223,7 +233,7 @@ def given(ctx: click.Context) -> dict[str, Any]:
     }
 
 
-def training_given(typed: Mapping[str, Any], flags: FlagSet) -> dict[str, Any]:
+def flags_given(typed: Mapping[str, Any], flags: FlagSet) -> dict[str, Any]:
     """The typed flags and shorthands alone, as the engine takes them."""
     known = {*flags.flags, *flags.shorthands}
     return {name: value for name, value in typed.items() if name in known}

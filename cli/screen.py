@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 NARROWEST, WIDEST = 60, 120
 
 
-def console(no_color: bool = False, piped: int | None = None) -> Console:
+def console(
+    no_color: bool = False, piped: int | None = None, narrowest: int = NARROWEST
+) -> Console:
     """A console as wide as the terminal, within what the tables are made for.
 
     `piped` is the width where there is no terminal and COLUMNS does not say one (a pipe, a file).
@@ -34,7 +36,7 @@ def console(no_color: bool = False, piped: int | None = None) -> Console:
     )
     terminal = sys.stdout is not None and sys.stdout.isatty()
     width = found.width if terminal or os.environ.get("COLUMNS") else piped or found.width
-    found.width = min(max(width, NARROWEST), WIDEST)
+    found.width = min(max(width, narrowest), WIDEST)
     return found
 
 
@@ -54,21 +56,24 @@ def show(
     write("\n".join(line.rstrip() for line in "".join(shown).split("\n")).rstrip("\n"))
 
 
-def print_estimate(
-    report: Report, request: Request, verbose: bool, explain: bool, no_color: bool
-) -> None:
-    """The table, and below it what --verbose and --explain add."""
+def print_estimate(report: Report, request: Request, values: Mapping[str, Any]) -> None:
+    """The table, and below it what --verbose, --explain and --fit add."""
     from fitcheck.cli.table import estimate_view
 
-    target = console(no_color)
+    target = console(values["no_color"])
     width = target.width
     parts = estimate_view(report, request, width)
-    if verbose:
+    if values["verbose"]:
         from fitcheck.cli.verbose import verbose_view
 
         parts += verbose_view(report)
-    if explain:
+    if values["explain"]:
         from fitcheck.engine.explain import explain as explained
 
         parts += ["", explained(report, width)]
+    if values.get("fit"):
+        from fitcheck.cli.fit_table import fit_table
+        from fitcheck.engine.fit import cards_that_hold
+
+        parts += ["", *fit_table(report.prepared.rules, cards_that_hold(report.prepared))]
     show(parts, target=target)

@@ -1,9 +1,9 @@
 """Where the command starts: plain command lines are answered without loading click.
 
-Click is half of a start. Taken here are exact forms only: a MODEL first, then the options of the
-rules and the GPU, each with its value, for the table or `--json`. Everything else is left to click,
-and so is a command line that would be refused: options, messages and exit codes are defined there
-alone. A test runs the same command lines through both.
+Click is half of a start. Taken here are exact forms only: a MODEL first (or the command of a mode
+and then one), then the options of the rules and the GPU, each with its value, for the table or
+`--json`. Everything else is left to click, and so is a command line that would be refused: options,
+messages and exit codes are defined there alone. A test runs the same command lines through both.
 """
 
 from __future__ import annotations
@@ -100,10 +100,15 @@ def plain(words: Sequence[str]) -> Callable[[], int] | None:
         return None
     if changed():
         return None
+    mode = mode_of(words[0])
+    if mode is not None:
+        words = words[1:]
+        if not words or words[0].startswith("-"):
+            return None
     from fitcheck.engine.api import choose_card, rules_for
     from fitcheck.engine.errors import InputProblem
 
-    rules = rules_for()
+    rules = rules_for((), mode)
     found = parsed(words[1:], rules.flags)
     if found is None:
         return None
@@ -120,9 +125,18 @@ def plain(words: Sequence[str]) -> Callable[[], int] | None:
     return lambda: answer(rules, Request(words[0], flags, shown), values)
 
 
+def mode_of(word: str) -> str | None:
+    """The mode that a first word asks for; most models have a slash or a dot in their name."""
+    if "/" in word or "." in word:
+        return None
+    from fitcheck.engine.modes import bundled_commands
+
+    return bundled_commands().get(word)
+
+
 def parsed(words: Sequence[str], flags: FlagSet) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """(training flags, other options) where every word is exactly one or its value, else None."""
-    by_option = {flag.option: flag for flag in flags.flags.values()}
+    """(flags, other options) where every word is exactly one or its value, else None."""
+    by_option = {name: f for f in flags.flags.values() for name in (f.option, *f.aliases)}
     shorthands = {short.option: short.id for short in flags.shorthands.values()}
     given: dict[str, Any] = {}
     others: dict[str, Any] = {}

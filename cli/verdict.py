@@ -67,6 +67,7 @@ def facts(report: Report) -> list[tuple[str, RenderableType]]:
         found.append(("micro-batch", (text if most else "not even 1 fits") + step))
     if spread := band(report):
         found.append(("spread", spread))
+    found += [(label, harmless(text)) for label, text in report.facts()]
     if report.overlays:
         found.append(("rules", harmless(f"changed by {', '.join(report.overlays)}")))
     found += [("not settled", harmless(text)) for text in report.unsettled]

@@ -118,7 +118,8 @@ def repeated(report: Report, request: Request, changes: Mapping[str, Any]) -> li
             chosen[name] = value
     if _resolved(flags, chosen) != wanted:
         return None
-    words = ["fitcheck", request.model]
+    mode = report.prepared.rules.mode
+    words = ["fitcheck", *([mode.command] if mode else []), request.model]
     words += [s.option for s in flags.shorthands.values() if chosen.get(s.id)]
     for flag in flags.flags.values():
         if flag.id in chosen:

@@ -27,7 +27,7 @@ from .evaluation import (
     Loop as Loop,
     Thunk as Thunk,
 )
-from .selecting import selects
+from .selecting import selected
 
 MAX_ROWS = 100_000
 Keep = Thunk | None  # the condition of the rows that count; None where all do
@@ -72,7 +72,7 @@ class Algebra:
         "ceil": math.ceil,
         "floor": math.floor,
         "power_of_two_floor": power_of_two_floor,
-        "selects": selects,
+        "selected": selected,
     }
 
     def number(self, value: int | Fraction) -> Any:

@@ -23,21 +23,24 @@ SOURCES: tuple[Source, ...] = ("auto", "local", "catalogue", "hub")
 __all__ = ["estimate", "prepare", "rules_for"]
 
 
-@lru_cache(maxsize=1)
-def _bundled() -> Rules:
+@lru_cache(maxsize=8)
+def _bundled(mode: str | None = None) -> Rules:
+    from importlib import import_module
+
+    name = f"_compiled_mode_{mode}" if mode else "_compiled"  # codegen.of_mode
     try:
-        from . import _compiled  # type: ignore[attr-defined]  # only in a wheel
+        compiled = import_module(f".{name}", __package__)  # only in a wheel
     except ImportError:
         from .loading import load_rules
 
-        return load_rules()
-    found: Rules = _compiled.rules(bundled_root())
+        return load_rules(mode=mode)
+    found: Rules = compiled.rules(bundled_root())
     return found
 
 
-def rules_for(folders: Sequence[str] = ()) -> Rules:
+def rules_for(folders: Sequence[str] = (), mode: str | None = None) -> Rules:
     """
-    The rules with overlay folders on top.
+    The rules, of training or of a mode, with overlay folders on top.
 
     The bundled ones are read once per process and only checked in full where they cannot be read;
     overlays are always checked. Raises `RuleFileError` with every problem.
@@ -46,9 +49,9 @@ def rules_for(folders: Sequence[str] = ()) -> Rules:
         from .checks import checked_rules
         from .loading import roots_of
 
-        return checked_rules(roots_of(folders))
+        return checked_rules(roots_of(folders), mode)
     try:
-        return _bundled()
+        return _bundled(mode)
     except RuleFileError:
         from .checks import check_roots
 
@@ -63,10 +66,11 @@ def estimate(
     rules: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = (),
     source: Source = "auto",
     parameters: int | None = None,
+    mode: str | None = None,
     **flags: Any,
 ) -> Report:
     """
-    Estimate the peak memory of a fine-tuning run on one GPU.
+    Estimate the peak memory of a fine-tuning run on one GPU, or that of another mode.
 
     Parameters
     ----------
@@ -83,8 +87,11 @@ def estimate(
         Where to look for the model.
     parameters : int, optional
         Exact parameter count of the model, where you know it better than the source does.
+    mode : str, optional
+        A folder below `formulas/`, such as "serving"; without one it is training.
     **flags
-        The switches of the command line by name: `quant`, `qlora`, `lora_r`, `batch_size`, ...
+        The switches of the command line by name: `quant`, `qlora`, `lora_r`, `batch_size`, ...;
+        those of `fitcheck infer` in serving.
 
     Returns
     -------
@@ -109,7 +116,7 @@ def estimate(
     if isinstance(rules, (str, os.PathLike)):
         rules = (rules,)
     folders = tuple(os.fspath(folder) for folder in rules or ())
-    loaded = rules_for(folders)
+    loaded = rules_for(folders, mode)
     from .report import build_report
 
     return build_report(

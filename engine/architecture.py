@@ -46,6 +46,7 @@ class Model:
     layer_origin: Mapping[str, tuple[str, str, Path]]  # list field to expression, file id, place
     warnings: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()  # versions of this run that have no class of its type
     drafts: tuple[str, ...] = ()  # architecture files that are not settled, or a part of them
 
 

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from .yaml_problems import Path
 
 BUILT_IN = ("model_type", "text_type")
-ALWAYS = ("count", "title", "tower")  # what every group has, beside its own fields and the sums
+ALWAYS = (
+    "count",
+    "title",
+    "tower",
+    "places",
+)  # what every group has, beside its own fields and the sums
 LISTS: Mapping[str, tuple[str, ...]] = {  # a section to the lists that its groups are items of
     "layer_groups": ("layer_groups", "text_groups", "all_groups"),
     "outer": ("outer_groups", "text_groups", "all_groups"),
@@ -123,4 +128,4 @@ def listed(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def fields_of_part(part: str) -> set[str]:
     """What formulas can read of a module, parameter or cache."""
     found = {"name", "path", *NUMBERS[part], *WORDS[part]}
-    return found | {"windowed"} if part == "caches" else found
+    return found | {"modules": {"whole"}, "caches": {"windowed"}}.get(part, set())

@@ -20,6 +20,7 @@ from .cards import all_cards, find_card, normalised
 from .errors import Mark
 from .formula import Formula, Unparsed
 from .loading import Loader
+from .modes import commands, modes_of
 from .paths import bundled_root
 from .rules import Rules
 from .scope import CURRENT, Scope
@@ -37,7 +38,7 @@ NEEDED = """from fractions import Fraction as F
 from math import ceil, floor
 
 from .arithmetic import divide, entry, greatest, least, modulo, power_of_two_floor
-from .selecting import selects"""
+from .selecting import selected"""
 LEFT_OUT = ("claims", "examples")  # only the workshop needs them, and it reads the files
 
 
@@ -243,6 +244,11 @@ class Module:
             for when, says in status.because:
                 self.function(path, when, scope)
                 self.sentence(status.formula, says, scope)
+        if rules.mode is not None:
+            scope, path = rules.scope(rules.mode.formula), rules.mode.formula.source.path
+            for fact in rules.mode.facts:
+                self.function(path, fact.when, scope)
+                self.sentence(rules.mode.formula, fact.says, scope)
         flags = rules.flags
         for conflict in flags.conflicts:
             self.function(flags.source.path, conflict.when_text, flags.scope())
@@ -293,14 +299,14 @@ def digest(root: str) -> str:
     return found.hexdigest()
 
 
-def read_rules(root: str) -> Rules:
-    """The rules of a root, with expressions still as text."""
-    return Loader([(root, False)], lazy=True).load()
+def read_rules(root: str, mode: str | None = None) -> Rules:
+    """The rules of a root, of training or of a mode, with expressions still as text."""
+    return Loader([(root, False)], lazy=True, mode=mode).load()
 
 
-def rules_module(root: str) -> str:
-    """The text of `engine/_compiled.py`: all rules but cards and models."""
-    rules = read_rules(root)
+def rules_module(root: str, mode: str | None = None) -> str:
+    """The text of `engine/_compiled.py`, or of its like for a mode: all but cards and models."""
+    rules, name = read_rules(root, mode), of_mode(mode)
     module, literals = Module(rules), Literals()
     module.collect()
     arguments = [
@@ -317,6 +323,7 @@ def rules_module(root: str) -> str:
         )
     ]
     arguments.insert(-1, f"[{', '.join(map(architecture_call, rules.architectures))}]")
+    mode_text = literals.of(rules.mode)
     known = {rules.hints.path: rules.hints.data} if rules.hints is not None else {}
     literals.sources.update({a.source.path: None for a in rules.architectures})
     sources = ",\n".join(
@@ -349,7 +356,7 @@ T = {{}}
 
 def architecture(id, status, own, source):
     def data():
-        made = import_module(__name__.replace("_compiled", module_of(id), 1))
+        made = import_module(__name__.replace({name!r}, module_of(id), 1))
         found.functions.update(made.FUNCTIONS)
         return made.DATA
 
@@ -367,6 +374,7 @@ def rules(root):
         [(root, False)],
         {given},
     )
+    found.mode = {mode_text}
     found.functions, found.names, found.holes_in_bytes = dict(FUNCTIONS), NAMES, IN_BYTES
     for (path, text), function in FUNCTIONS.items():
         if path == found.flags.source.path:
@@ -454,11 +462,30 @@ MODULES: Mapping[str, Callable[[str], str]] = {
 }
 
 
+def of_mode(mode: str | None) -> str:
+    """The name of the module with the rules of training or of a mode."""
+    return f"_compiled_mode_{mode}" if mode else "_compiled"
+
+
+def mode_modules(root: str) -> Iterator[tuple[str, str]]:
+    """(file name, text) of the subcommands of all modes, and of the rules of each."""
+    found = commands([(root, False)])
+    yield "_compiled_modes.py", f"{HEAD}\nCOMMANDS = {found!r}\n"
+    for mode in modes_of([(root, False)]):
+        yield f"{of_mode(mode)}.py", rules_module(root, mode)
+
+
+def generated(root: str) -> Iterator[tuple[str, str]]:
+    """(file name, text) of every module that a wheel is built with."""
+    yield from ((name, make(root)) for name, make in MODULES.items())
+    yield from mode_modules(root)
+    yield from architecture_modules(root)
+
+
 def write_modules(folder: str, root: str | None = None) -> list[str]:
     """Write the generated modules into a folder; returns their paths."""
     root, paths = root or bundled_root(), []
-    texts = [(name, make(root)) for name, make in MODULES.items()]
-    for name, text in (*texts, *architecture_modules(root)):
+    for name, text in generated(root):
         path = os.path.join(folder, name)
         with open(path, "w", encoding="utf-8") as handle:
             handle.write(text)

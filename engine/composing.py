@@ -19,9 +19,16 @@ if TYPE_CHECKING:
 
 Origins = dict[Any, tuple[Any, Any]]  # path in the whole to (file, path in it)
 
-BY_NAME = ("fields", "constants")  # an own entry replaces one of the same name
+BY_NAME = ("fields", "constants", "paths")  # an own entry replaces one of the same name
 APPENDED = ("checks", "remarks")
-TAKEN = ("unverified", "layer_groups", "outer", "towers", "text")  # taken over where not given
+TAKEN = (
+    "unverified",
+    "defaults",
+    "layer_groups",
+    "outer",
+    "towers",
+    "text",
+)  # taken over where not given
 PARTS = ("modules", "parameters", "caches")
 GROUPS = ("layer_groups", "outer", "towers")
 

@@ -43,6 +43,16 @@ class Config:
                     return f"{shown_at}{key}", value
         return None
 
+    def absent(self, spec: Mapping[str, Any]) -> str:
+        """How a key that the config does not have would be called: the first that is read."""
+        where = spec.get("at", (TEXT,))[0]
+        return f"{'' if where in (TOP, TEXT) else f'{where}.'}{spec['from'][0]}"
+
+    def switched_off(self, spec: Mapping[str, Any]) -> bool:
+        """Whether each object that it may stand in is null, such as a tower that is not there."""
+        places = spec.get("at", (TEXT,))
+        return all(p in self.top and self.top[p] is None for p in places)
+
     def null(self, spec: Mapping[str, Any]) -> str | None:
         """The first of its keys that the config sets to null."""
         for shown_at, found in self.objects(spec):

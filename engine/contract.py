@@ -39,7 +39,7 @@ def to_dict(report: Report) -> dict[str, Any]:
             "usable_mib": None,
             "key": card.id,
         },
-        "training": training_block(report),
+        block_name(report): flags_block(report),
         "stack": {n: str(v) for n, v in rules.flags.versions(prepared.settings).items()},
     }
     for formula in sorted(rules.formulas.values(), key=lambda f: (f.order, f.id)):
@@ -98,7 +98,13 @@ def _json(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def training_block(report: Report) -> dict[str, Any]:
+def block_name(report: Report) -> str:
+    """The key that holds the flags."""
+    mode = report.prepared.rules.mode
+    return mode.block if mode is not None else "training"
+
+
+def flags_block(report: Report) -> dict[str, Any]:
     """The resolved flags under their JSON names."""
     flags, values = report.prepared.rules.flags, report.prepared.settings.values
     block: dict[str, Any] = {}
@@ -133,6 +139,8 @@ def converted(value: Any, unit: str) -> Any:
     """An exact value as the JSON shows it."""
     if unit == "MiB":
         return round(float(Fraction(value) / MIB), 2)
+    if unit == "MiB to 6 decimals":
+        return round(float(Fraction(value) / MIB), 6)
     if unit == "whole MiB":
         return whole_mib(int(value))
     if unit == "percent":

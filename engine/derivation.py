@@ -229,9 +229,9 @@ class _Deriver:
     def printer(self, style: TextStyle, scope: Scope) -> Printer:
         run = self.run
 
-        def leaf(node: ex.Name | ex.Item, loop: Loop) -> str:
+        def leaf(node: ex.Name | ex.Item | ex.Call, loop: Loop) -> str:
             value = compile_tree(node, EXACT, scope)(run, loop)
-            unit = self.unit_of(node.id)
+            unit = None if isinstance(node, ex.Call) else self.unit_of(node.id)
             if isinstance(value, (int, Fraction)) and not isinstance(value, bool):
                 shown_unit = f" {unit.text}" if unit is not None and unit.text != "1" else ""
                 if style is LATEX and shown_unit:
@@ -302,10 +302,8 @@ class _Deriver:
             )
         if name in formula.tables:
             table = formula.tables[name]
-            at = ", ".join(f"{a}={show(run.flag(a))}" for a in table.axes)
-            return Binding(
-                name, number(run.cell(table)), shown, f"table at {at}, {table.mark}", table.meaning
-            )
+            origin = f"table at {self.axes(table)}, {table.mark}"
+            return Binding(name, several(self.cells(table)), shown, origin, table.meaning)
         if name in formula.flags:
             return Binding(name, show(run.flag(name)), "", self.flag_origin(name), "")
         read = self.rules.formula(name)
@@ -317,6 +315,34 @@ class _Deriver:
             values = [run.value_at(name, loop[CURRENT])]
         return Binding(name, several(values), shown, origin, read.title)
 
+    def axes(self, table: Table) -> str:
+        """Where in a table its cells are: the flags, and the fields of list items."""
+        symbols = self.formula.symbols
+        return ", ".join(
+            f"each {a}" if a in symbols else f"{a}={show(self.run.flag(a))}" for a in table.axes
+        )
+
+    def cells(self, table: Table) -> list[Any]:
+        """The cell by flags, or the cells of all items of the list that an axis is a field of."""
+        run, symbols = self.run, self.formula.symbols
+        paths = [symbols[a].list_path for a in table.axes if a in symbols]
+        items = self.items_of(paths[0]) if paths and paths[0] else [{}]
+        return [
+            run.cell(
+                table,
+                tuple(i[symbols[a].field] if a in symbols else run.flag(a) for a in table.axes),
+            )
+            for i in items
+        ]
+
+    def items_of(self, path: str) -> list[Any]:
+        """All items of a list, and of the lists in them where the path goes deeper."""
+        first, *deeper = path.split(".")
+        items: list[Any] = list(self.run.items(first))
+        for part in deeper:
+            items = [inner for item in items for inner in item[part]]
+        return items
+
     def symbol_value(self, symbol: Symbol, loop: Loop) -> str:
         run, path = self.run, symbol.list_path
         if path is None:
@@ -327,9 +353,7 @@ class _Deriver:
             )
         if path == self.formula.per:
             return show(loop[CURRENT][symbol.field])
-        items: list[Any] = list(run.items(path.split(".")[0]))
-        for part in path.split(".")[1:]:
-            items = [inner for item in items for inner in item[part]]
+        items = self.items_of(path)
         values = [i[symbol.field] for i in items]
         named = all(isinstance(i, Mapping) and ("id" in i or "name" in i) for i in items)
         if named and symbol.field not in ("id", "name") and len(set(map(show, values))) > 1:

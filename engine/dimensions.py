@@ -57,8 +57,8 @@ def unit_of(node: ex.Node, names: UnitOf) -> Unit | None:
     if isinstance(node, ex.Choice):
         truth(node.test, names)
         return same(unit_of(node.yes, names), unit_of(node.no, names), node.yes, node.no)
-    if isinstance(node, ex.Call) and node.function == "selects":
-        return TRUTH
+    if isinstance(node, ex.Call) and node.function == "selected":
+        return ONE
     if isinstance(node, ex.Call):
         result = unit_of(node.args[0], names)
         for other in node.args[1:]:

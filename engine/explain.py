@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .grades import GRADES
 from .hints import SAFE, price_hints, proposals, smallest_card
-from .report import sentence
+from .report import sentence, without_class
 from .spelling import spelled
 from .template import mib
 
@@ -167,7 +167,9 @@ def caveats(report: Report) -> list[str]:
     found = sorted(
         (c for c in report.caveats if c.level in LEVELS), key=lambda c: LEVELS.index(c.level)
     )
-    lines = [w.rstrip(".") + "." for w in report.prepared.model.warnings]
+    model = report.prepared.model
+    said = (*model.warnings, *map(without_class, model.absent))
+    lines = [w.rstrip(".") + "." for w in said]
     for caveat in found:
         direction = DIRECTIONS.get(caveat.direction)
         note = f" ({direction})" if direction and caveat.level != "tell" else ""

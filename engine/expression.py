@@ -39,14 +39,14 @@ FUNCTIONS = {
     "ceil": (1, 1),
     "floor": (1, 1),
     "power_of_two_floor": (1, 1),
-    "selects": (2, 2),
+    "selected": (3, 3),
 }
 SPELLINGS = {"Max": "max", "Min": "min", "ceiling": "ceil"}
 FOLDS = ("sum", "max", "min", "count", "any", "list")
 WORDS = {"true": True, "false": False}
 LANGUAGE = (
     "names, numbers, + - * / % **, comparisons, and or not, a if c else b, max, min, ceil, floor, "
-    "power_of_two_floor, selects(targets, path), and sum, max, min, count, any over a list"
+    "power_of_two_floor, selected(targets, path, places), and sum, max, min, count, any over a list"
 )
 RESERVED = frozenset(
     {

@@ -39,6 +39,7 @@ class Flag:
     unit: Unit | None
     presets: Mapping[str, tuple[str, ...]]
     short: Mapping[str, str]
+    aliases: tuple[str, ...] = ()  # further spellings of the option
 
     @property
     def domain(self) -> tuple[Any, ...] | None:
@@ -89,7 +90,7 @@ class Settings:
 
 @record(identity=True)
 class FlagSet:
-    """The declarations of `flags.yaml`."""
+    """The declarations of `flags.yaml`, or those that a mode takes and adds."""
 
     flags: Mapping[str, Flag]
     shorthands: Mapping[str, Shorthand]
@@ -98,6 +99,7 @@ class FlagSet:
     default_card: str
     source: Source
     functions: dict[str, Thunk]  # conditions of conflicts by their text, made when needed
+    reserved: tuple[str, ...] = ()  # options of the command line itself
 
     def spelled(self, name: str) -> str:
         """The option as typed on the command line."""
@@ -110,17 +112,24 @@ class FlagSet:
         declared: list[Flag | Shorthand] = [*self.flags.values(), *self.shorthands.values()]
         for flag in declared:
             known[flag.id] = flag.id
-            known.setdefault(flag.option.lstrip("-").replace("-", "_"), flag.id)
+            for option in (flag.option, *(flag.aliases if isinstance(flag, Flag) else ())):
+                known.setdefault(option.lstrip("-").replace("-", "_"), flag.id)
             if isinstance(flag, Flag) and flag.json:
                 known.setdefault(flag.json, flag.id)
         return known
 
     def stack(self, text: str) -> dict[str, str]:
-        """`transformers=4.57.6,peft=0.18` as flags; raises `InputProblem`."""
+        """`transformers=4.57.6,peft==0.18` as flags; raises `InputProblem`."""
         known = self.libraries()
         found: dict[str, str] = {}
         for part in text.split(","):
-            name, sign, version = (piece.strip() for piece in part.partition("="))
+            exact = part.replace("==", "=")
+            name, sign, version = (piece.strip() for piece in exact.partition("="))
+            if name.rstrip("<>~! ") in known and name not in known:
+                name = name.rstrip("<>~! ")
+                raise InputProblem(
+                    f"--stack {text}: a run has one version of {name}, so write {name}=VERSION."
+                )
             if name not in known:
                 raise InputProblem(
                     f"--stack {text}: {name!r} is no library that something hangs on here; known "
@@ -128,6 +137,11 @@ class FlagSet:
                 )
             if not sign or not version:
                 raise InputProblem(f"--stack {text}: write {name}=VERSION.")
+            try:
+                self.check(self.flags[name], version)
+            except InputProblem as problem:
+                said = str(problem).replace(f"{self.flags[name].option} ", f"--stack {name}: ")
+                raise InputProblem(said) from None
             found[name] = version
         return found
 

@@ -1,4 +1,4 @@
-"""From the parsed `flags.yaml` to a `FlagSet`."""
+"""From the parsed `flags.yaml` to a `FlagSet`; a mode takes flags of it and adds its own."""
 
 from __future__ import annotations
 
@@ -8,17 +8,75 @@ from typing import TYPE_CHECKING, Any
 from .errors import RuleFileError
 from .flags import Conflict, Flag, FlagSet, Shorthand
 from .formula import Unparsed
+from .record import replace
 from .units import Unit, UnitError, Units
 
 if TYPE_CHECKING:
     from .yaml_source import Source
 
+CHANGED = ("default", "group", "help")  # what a mode may say anew of a flag that it takes
+
 
 def read_flags(source: Source, units: Units) -> FlagSet:
     """Read `flags.yaml`; raises `RuleFileError`."""
-    data = source.data
+    return FlagSet(
+        own_flags(source, units),
+        shorthands(source),
+        tuple(conflicts(source)),
+        tuple(source.data.get("groups", ())),
+        str(source.data["default_card"]),
+        source,
+        {},
+        tuple(source.data.get("reserved", ())),
+    )
+
+
+def flags_of_mode(source: Source, units: Units, shared: FlagSet) -> FlagSet:
+    """
+    The flags of a mode: those that its file takes, with its defaults, then its own.
+
+    A conflict of `flags.yaml` holds here too where the mode has every flag that it speaks of.
+    Raises `RuleFileError`.
+    """
     flags: dict[str, Flag] = {}
-    for name, entry in data["flags"].items():
+    for name, changes in source.data.get("takes", {}).items():
+        if name not in shared.flags:
+            raise RuleFileError([unknown_flag(source, name, shared)])
+        given = {key: changes[key] for key in CHANGED if key in (changes or {})}
+        flags[name] = replace(shared.flags[name], **given)
+    flags |= own_flags(source, units)
+    kept = [c for c in shared.conflicts if names_of(c) <= flags.keys()]
+    return FlagSet(
+        flags,
+        shorthands(source),
+        (*kept, *conflicts(source)),
+        tuple(source.data.get("groups", ())),
+        shared.default_card,
+        source,
+        {},
+        shared.reserved,
+    )
+
+
+def names_of(conflict: Conflict) -> set[str]:
+    """The flags a conflict speaks of."""
+    from . import expression as ex
+
+    return {*conflict.given, *ex.names(conflict.when)}
+
+
+def unknown_flag(source: Source, name: str, shared: FlagSet) -> Any:
+    from .suggest import suggest
+
+    mark = source.key_mark(("takes", name))
+    message = f"`{name}` is no flag of flags.yaml.{suggest(name, shared.flags)}"
+    return source.problem("F201", "unknown-symbol", mark, message)
+
+
+def own_flags(source: Source, units: Units) -> dict[str, Flag]:
+    """The entries of `flags`; raises `RuleFileError`."""
+    flags: dict[str, Flag] = {}
+    for name, entry in source.data.get("flags", {}).items():
         kind = entry.get("type", "choice" if "values" in entry else None)
         if kind not in ("choice", "switch", "integer", "words", "version"):
             raise RuleFileError(
@@ -50,26 +108,28 @@ def read_flags(source: Source, units: Units) -> FlagSet:
             _unit(source, units, name, entry),
             presets,
             entry.get("short", {}),
+            tuple(entry.get("aliases", ())),
         )
-    shorthands = {
+    return flags
+
+
+def shorthands(source: Source) -> dict[str, Shorthand]:
+    """The entries of `shorthands`."""
+    return {
         n: Shorthand(n, e["option"], e["group"], e["sets"], e["help"])
-        for n, e in data.get("shorthands", {}).items()
+        for n, e in source.data.get("shorthands", {}).items()
     }
-    conflicts = []
-    for index, entry in enumerate(data.get("conflicts", ())):
+
+
+def conflicts(source: Source) -> list[Conflict]:
+    """The entries of `conflicts`; raises `RuleFileError`."""
+    found = []
+    for index, entry in enumerate(source.data.get("conflicts", ())):
         when: Any = Unparsed(source, ("conflicts", index, "when"), entry["when"])
         when.parse()  # said here, where every problem of the file is
         given = tuple(entry.get("given", ()))
-        conflicts.append(Conflict(entry["id"], given, when, entry["when"], entry["says"]))
-    return FlagSet(
-        flags,
-        shorthands,
-        tuple(conflicts),
-        tuple(data.get("groups", ())),
-        str(data["default_card"]),
-        source,
-        {},
-    )
+        found.append(Conflict(entry["id"], given, when, entry["when"], entry["says"]))
+    return found
 
 
 def _unit(source: Source, units: Units, name: str, entry: Mapping[str, Any]) -> Unit | None:

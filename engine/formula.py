@@ -209,6 +209,7 @@ class Formula:
     per: str | None
     live: tuple[str, ...]
     order: int
+    part: str
     rounded: bool
     json: Mapping[str, str]
     counts: str

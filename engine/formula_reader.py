@@ -118,6 +118,7 @@ class FormulaReader:
             per=data.get("per"),
             live=self.words("live"),
             order=self.part("order", int) or 0,
+            part=str(data.get("part", "")),
             rounded=data.get("round") == "nearest",
             json=self.texts("json"),
             counts=str(data.get("counts", "")),

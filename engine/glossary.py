@@ -41,7 +41,7 @@ def glossary(rules: Rules) -> str:
         counts = " ".join(formula.counts.split())
         per = f", one for each of {formula.per}" if formula.per else ""
         lines.append(
-            f"| [`{formula.id}`](../formulas/{formula.id}.yaml) | {formula.unit.text}{per} | "
+            f"| [`{formula.id}`](../{formula.source.path}) | {formula.unit.text}{per} | "
             f"{formula.title} | {counts} | {', '.join(formula.live)} |"
         )
     lines += ["", "## Flags", "", "| flag | values | default | meaning |", "|:---|:---|:---|:---|"]

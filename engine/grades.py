@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .evaluation import NO_LOOP
-from .formula import Constant, Evidence, Formula
+from .formula import Case, Constant, Evidence, Formula
 from .profile import Profile
 from .record import record
 from .run import Run
@@ -19,7 +19,7 @@ KINDS = {
     "derivation": "derived",
     "assumption": "assumed",
 }
-OUTSIDE = "derived"  # a measurement used outside the conditions it was made under
+OUTSIDE = "derived"  # a measurement or simulation outside the conditions it was made under
 
 
 @record
@@ -56,7 +56,7 @@ def weakest(grades: Iterable[Grade]) -> Grade:
 def grade_of(evidence: Evidence, run: Run) -> Grade:
     """The grade of one piece of evidence in this run."""
     grade = KINDS[evidence.kind]
-    if grade == "measured" and not holds_here(evidence, run):
+    if grade in ("measured", "simulated") and not holds_here(evidence, run):
         return Grade(OUTSIDE, 0, ())
     return Grade(grade, evidence.rows or 0, evidence.cards)
 
@@ -91,11 +91,17 @@ class Grader:
             return self.grade(formula.band[0])
         if formula.search:
             return weakest(self.grade(r) for r in formula.reads)
-        case = next((c for (name, _), c in self.run.chosen.items() if name == formula.id), None)
-        if case is None:
+        cases = [c for (name, _), c in self.run.chosen.items() if name == formula.id]
+        if not cases:
             return Grade("derived", 0, ())
         if formula.overlay:
             return ASSUMED  # the evidence in a changed file was gathered for another one
+        return weakest(
+            self._case_grade(formula, case) for case in {c.id: c for c in cases}.values()
+        )
+
+    def _case_grade(self, formula: Formula, case: Case) -> Grade:
+        """One case of a quantity; a quantity with a value for each layer group can have several."""
         used = self.run.rules.names_of(formula, case)
         grades = self.own(case.evidence, formula.evidence)
         for constant in formula.constants.values():
@@ -108,7 +114,12 @@ class Grader:
             if symbol.name in used and symbol.source.startswith("profiles."):
                 profile = self.run.profile(symbol.source.split(".")[1])[0]
                 grades += self.profile_grade(profile, symbol.field)
-        grades += [self.grade(r) for r in formula.reads if r in used]
+        # A truth only says which case holds, and that case has evidence of its own.
+        grades += [
+            self.grade(r)
+            for r in formula.reads
+            if r in used and self.run.rules.formula(r).unit.text != "truth"
+        ]
         if any(
             s.source.startswith("components[]") and s.name in used for s in formula.symbols.values()
         ):

@@ -203,7 +203,7 @@ class LineAlgebra(Algebra):
         "ceil": _or_lines(Algebra.functions["ceil"], HALF),
         "floor": _or_lines(Algebra.functions["floor"], -HALF),
         "power_of_two_floor": _or_lines(Algebra.functions["power_of_two_floor"], None),
-        "selects": Algebra.functions["selects"],
+        "selected": Algebra.functions["selected"],
     }
 
     def fold(self, node: ex.Fold, run: Any, rows: Sequence[Loop], body: Thunk, keep: Keep) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,10 +22,12 @@ from .source_later import head_of
 from .units import Units
 
 if TYPE_CHECKING:
+    from .flags import FlagSet
     from .yaml_source import Source
 
 T = TypeVar("T")
 Roots = Sequence[tuple[str, bool]]  # (folder, is an overlay), in order of precedence
+Files = Mapping[str, "tuple[Source, bool]"]  # stem to (file, from an overlay)
 
 SPECIAL = ("flags", "units", "phases", "hints", "lists")  # files of formulas/ that are no formula
 FAMILIES = ("profiles/architectures", "profiles/blocks")
@@ -48,7 +50,8 @@ def roots_of(overlays: Sequence[str] = ()) -> Roots:
         if (folder, True) in roots:
             continue
         roots.append((folder, True))
-        if not any(files_of([(folder, True)], place) for place in rule_folders([(folder, True)])):
+        overlay = [(folder, True)]
+        if not any(files_of(overlay, place) for place in rule_folders(overlay)):
             raise InputProblem(
                 f"--rules {folder}: no rule file in it. Put formula files there, or folders "
                 "formulas/, gpus/, profiles/ as in the project.",
@@ -57,38 +60,69 @@ def roots_of(overlays: Sequence[str] = ()) -> Roots:
     return roots
 
 
-def profile_kinds(roots: Roots) -> tuple[str, ...]:
-    """The folders of profiles/ that hold best-match profiles, in any root."""
+def profile_kinds(roots: Roots, mode: str | None = None) -> tuple[str, ...]:
+    """The folders of profiles/ that hold best-match profiles (of a mode), in any root."""
     found: set[str] = set()
     for root, _ in roots:
         folder = os.path.join(root, "profiles")
         if os.path.isdir(folder):
             names = os.listdir(folder)
-            found |= {n for n in names if os.path.isdir(os.path.join(folder, n)) and n[0] != "."}
+            found |= {n for n in names if n[0] != "." and is_kind(os.path.join(folder, n), mode)}
     return tuple(sorted(found.difference(NO_PROFILES)))
+
+
+def is_kind(folder: str, mode: str | None) -> bool:
+    return os.path.isdir(os.path.join(folder, mode) if mode else folder)
+
+
+def placed(folder: str, mode: str | None) -> str:
+    """Where a mode has its own files of a kind: `profiles/statuses/MODE`."""
+    return f"{folder}/{mode}" if mode else folder
 
 
 def rule_folders(roots: Roots) -> tuple[str, ...]:
     """Every folder that can hold rule files."""
+    from .modes import modes_of
+
     kinds = (*profile_kinds(roots), *NO_PROFILES)
-    return ("formulas", *(f"profiles/{kind}" for kind in kinds), "gpus")
+    own = [
+        folder
+        for mode in modes_of(roots_for_modes(roots))
+        for folder in folders_of_mode(roots, mode)
+    ]
+    return ("formulas", *(f"profiles/{kind}" for kind in kinds), "gpus", *own)
+
+
+def folders_of_mode(roots: Roots, mode: str) -> tuple[str, ...]:
+    """Every folder that a mode has to itself."""
+    kinds = (*profile_kinds(roots, mode), "statuses")
+    return (placed("formulas", mode), *(placed(f"profiles/{kind}", mode) for kind in kinds))
+
+
+def roots_for_modes(roots: Roots) -> Roots:
+    """An overlay by itself may change a bundled mode, whose file it need not have."""
+    return [(bundled_root(), False), *roots]
 
 
 def files_of(roots: Roots, folder: str) -> dict[str, tuple[str, str, bool]]:
     """Stem to (path, name in messages, from an overlay); a later root replaces by stem."""
     found: dict[str, tuple[str, str, bool]] = {}
     for root, overlay in roots:
-        for place in places_of(root, overlay, folder):
-            for stem, path in rule_files(place):
-                said = path if overlay else f"{folder}/{os.path.basename(path)}"
-                found[stem] = (path, said, overlay)
+        for stem, path in files_in(root, overlay, folder):
+            said = path if overlay else f"{folder}/{os.path.basename(path)}"
+            found[stem] = (path, said, overlay)
     return found
 
 
-def places_of(root: str, overlay: bool, folder: str) -> list[str]:
-    """Where the files of a folder lie in a root; an overlay may be a flat folder of formulas."""
-    places = [os.path.join(root, folder)]
-    return [*places, root] if overlay and folder == "formulas" else places
+def files_in(root: str, overlay: bool, folder: str) -> Iterator[tuple[str, str]]:
+    """(stem, path) of a folder's files in one root; an overlay may be a flat folder of formulas."""
+    yield from rule_files(os.path.join(root, folder))
+    if overlay and folder.partition("/")[0] == "formulas":
+        from .modes import homes
+
+        for stem, path in rule_files(root):
+            if homes().get(stem, "formulas") == folder:
+                yield stem, path
 
 
 def changed_families(roots: Roots) -> list[str]:
@@ -102,13 +136,22 @@ class Loader:
     Reads the files of all roots and collects every problem before it gives up.
 
     With `lazy`, expressions of formula files are parsed when they are first needed; with `cached`,
-    bundled files that have not changed since an earlier run are not parsed again.
+    bundled files that have not changed since an earlier run are not parsed again. With `mode` the
+    rules are those of a mode: its own files, and of the shared formulas those that they read.
     """
 
-    def __init__(self, roots: Roots, lazy: bool = False, cached: bool = False) -> None:
-        self.roots, self.lazy, self.cached = roots, lazy, cached
+    def __init__(
+        self, roots: Roots, lazy: bool = False, cached: bool = False, mode: str | None = None
+    ) -> None:
+        self.roots, self.lazy, self.cached, self.mode = roots, lazy, cached, mode
         self.problems: list[Problem] = []
         self._read: dict[str, list[tuple[str, Source, bool]]] = {}
+
+    def in_mode(self, mode: str) -> Loader:
+        """A loader of a mode that has the files that this one has read already."""
+        other = Loader(self.roots, self.lazy, self.cached, mode)
+        other._read = dict(self._read)
+        return other
 
     def note_doubles(self, folder: str) -> None:
         """F706: two files of one folder of rules with one id; only the last would count."""
@@ -116,16 +159,15 @@ class Loader:
             if self.cached and not overlay:
                 continue  # a start does not list the bundled folders twice
             found: dict[str, str] = {}
-            for place in places_of(root, overlay, folder):
-                for stem, path in rule_files(place):
-                    if stem in found:
-                        message = (
-                            f"{found[stem]} has the id `{stem}` too, and only one of them can "
-                            "count. Rename or remove one."
-                        )
-                        mark = Mark(path, 1, 1)
-                        self.problems.append(Problem("F706", "name-taken", mark, message))
-                    found[stem] = path
+            for stem, path in files_in(root, overlay, folder):
+                if stem in found:
+                    message = (
+                        f"{found[stem]} has the id `{stem}` too, and only one of them can "
+                        "count. Rename or remove one."
+                    )
+                    mark = Mark(path, 1, 1)
+                    self.problems.append(Problem("F706", "name-taken", mark, message))
+                found[stem] = path
 
     def sources(self, folder: str) -> list[tuple[str, Source, bool]]:
         """(stem, parsed file, from an overlay) of a folder, each file read once."""
@@ -208,16 +250,93 @@ class Loader:
         if units is None:
             return None
         flags = self.parsed(sources["flags"][0], lambda: read_flags(sources["flags"][0], units))
-        phases = self.parsed(
-            sources["phases"][0], lambda: dict(sources["phases"][0].data["phases"])
-        )
-        if flags is None or phases is None:
+        if flags is None:
             return None
-        formulas: dict[str, Formula] = {}
-        broken = {stem for stem in files_of(self.roots, "formulas") if stem not in sources}
-        for stem, (source, overlay) in sources.items():
-            if stem in SPECIAL:
+        if self.mode is not None:
+            return self.of_mode(self.mode, units, flags, sources)
+        phases = self.phases(sources["phases"][0])
+        if phases is None:
+            return None
+        formulas, broken = self.formulas(units, sources, [s for s in sources if s not in SPECIAL])
+        broken |= {stem for stem in files_of(self.roots, "formulas") if stem not in sources}
+        return self.put_together(
+            units, flags, phases, sources, sources, formulas, broken, self.statuses(units)
+        )
+
+    def of_mode(self, name: str, units: Units, shared: FlagSet, sources: Files) -> Rules | None:
+        """The rules of a mode: its own files, and the shared formulas that they lead to."""
+        from .flags_reader import flags_of_mode
+        from .modes import HEAD, read_mode, refuse_unknown
+
+        refuse_unknown(self.roots, name)
+        folder = placed("formulas", name)
+        own = {stem: (source, overlay) for stem, source, overlay in self.sources(folder)}
+        if HEAD not in own:
+            return None
+        head, overlay = own.pop(HEAD)
+        mode = self.parsed(head, lambda: read_mode(head, units, overlay))
+        flags = self.parsed(head, lambda: flags_of_mode(head, units, shared))
+        phases, statuses = self.phases(head), self.statuses(units)
+        if mode is None or flags is None or phases is None:
+            return None
+        for stem in own.keys() & sources.keys() - {*SPECIAL}:
+            message = f"formulas/{stem}.yaml has this id already; a mode needs ids of its own."
+            source = own[stem][0]
+            mark = source.mark(("id",))
+            self.problems.append(source.problem("F706", "name-taken", mark, message))
+        needed = {*mode.formula.reads, *(read for s in statuses for read in s.formula.reads)}
+        start = [*(stem for stem in own if stem not in SPECIAL), *sorted(needed)]
+        formulas, broken = self.formulas(units, {**sources, **own}, start, True)
+        broken |= {stem for stem in files_of(self.roots, folder) if stem not in own}
+        found = self.put_together(
+            units, flags, phases, own, sources, formulas, broken - {HEAD}, statuses
+        )
+        found.mode = mode
+        return found
+
+    def put_together(
+        self,
+        units: Units,
+        flags: FlagSet,
+        phases: Mapping[str, str],
+        own: Files,
+        shared: Files,
+        formulas: Mapping[str, Formula],
+        broken: set[str],
+        statuses: Sequence[Status],
+    ) -> Rules:
+        """The rules, with the profiles and families that come to the parts."""
+        rules = Rules(
+            self.roots,
+            units,
+            flags,
+            phases,
+            own["hints"][0] if "hints" in own else None,
+            formulas,
+            {kind: self.profiles(kind, units) for kind in profile_kinds(self.roots, self.mode)},
+            statuses,
+            self.architectures(),
+            self.lists(shared["lists"][0]) if "lists" in shared else {},
+            frozenset(broken),
+        )
+        rules.blocks = self.blocks()
+        return rules
+
+    def phases(self, source: Source) -> dict[str, str] | None:
+        return self.parsed(source, lambda: dict(source.data["phases"]))
+
+    def formulas(
+        self, units: Units, sources: Files, names: Sequence[str], follow: bool = False
+    ) -> tuple[dict[str, Formula], set[str]]:
+        """These formulas, with `follow` also all that they read, and what could not be read."""
+        found: dict[str, Formula] = {}
+        broken, waiting = set(), dict.fromkeys(names)
+        while waiting:
+            stem = next(iter(waiting))
+            del waiting[stem]
+            if stem not in sources or stem in SPECIAL:
                 continue
+            source, overlay = sources[stem]
             reader = FormulaReader(source, units, overlay, self.lazy)
             formula = self.parsed(source, reader.attempt)
             self.problems += reader.problems
@@ -225,29 +344,18 @@ class Loader:
                 broken.add(stem)
             if formula is None:
                 continue
-            formulas[formula.id] = formula
+            found[formula.id] = formula
             if formula.id != stem:
                 self.problems.append(misnamed(source, stem, formula.id))
-        rules = Rules(
-            self.roots,
-            units,
-            flags,
-            phases,
-            sources["hints"][0] if "hints" in sources else None,
-            formulas,
-            {kind: self.profiles(kind, units) for kind in profile_kinds(self.roots)},
-            self.statuses(units),
-            self.architectures(),
-            self.lists(sources["lists"][0]) if "lists" in sources else {},
-            frozenset(broken),
-        )
-        rules.blocks = self.blocks()
-        return rules
+            if follow:
+                reads = (*formula.reads, *([formula.band[0]] if formula.band else ()))
+                waiting.update(dict.fromkeys(r for r in reads if r not in found))
+        return (dict(sorted(found.items())) if follow else found), broken
 
     def profiles(self, kind: str, units: Units) -> list[Profile]:
         found = [
             self.parsed(source, partial(read_profile, kind, source, units, overlay, self.lazy))
-            for _, source, overlay in self.sources(f"profiles/{kind}")
+            for _, source, overlay in self.sources(placed(f"profiles/{kind}", self.mode))
         ]
         return [p for p in found if p is not None]
 
@@ -292,7 +400,7 @@ class Loader:
     def statuses(self, units: Units) -> list[Status]:
         found = [
             self.parsed(source, partial(read_status, source, units, overlay))
-            for _, source, overlay in self.sources("profiles/statuses")
+            for _, source, overlay in self.sources(placed("profiles/statuses", self.mode))
         ]
         return [s for s in found if s is not None]
 
@@ -344,19 +452,19 @@ def read_status(source: Source, units: Units, overlay: bool) -> Status:
     )
 
 
-def load_rules(overlays: Sequence[str] = ()) -> Rules:
+def load_rules(overlays: Sequence[str] = (), mode: str | None = None) -> Rules:
     """
-    The bundled rules with overlay folders on top, later ones winning.
+    The bundled rules (of a mode) with overlay folders on top, later ones winning.
 
     Raises
     ------
     InputProblem
-        An overlay folder does not exist or holds no rule file.
+        An overlay folder does not exist or holds no rule file, or there is no such mode.
     RuleFileError
         Rule files are wrong; every problem found is listed.
     """
     from .data_cache import save_caches
 
-    rules = Loader(roots_of(overlays), lazy=True, cached=True).load()
+    rules = Loader(roots_of(overlays), lazy=True, cached=True, mode=mode).load()
     save_caches()
     return rules

@@ -107,6 +107,12 @@ class _Sampler:
             if isinstance(node, ex.Compare) and isinstance(node.right, (ex.Name, ex.Item))
             if node.op in ("in", "not in")
         }
+        self.places = {  # names that say which layers a group stands for
+            node.args[-1].id
+            for node in nodes
+            if isinstance(node, ex.Call) and node.function == "selected"
+            if isinstance(node.args[-1], (ex.Name, ex.Item))
+        }
         self.fields: dict[str, list[str]] = {}
         for name, symbol in formula.symbols.items():
             self.fields.setdefault(self.local(symbol.list_path), []).append(name)
@@ -168,6 +174,9 @@ class _Sampler:
         ]
         if symbol.oneof or axis:
             return self.rng.choice(symbol.oneof or axis)
+        if name in self.places:
+            first = self.rng.randint(0, 9)
+            return f"{first}-{first + self.rng.randint(0, 5)} {first + 10}"
         if symbol.unit is None and symbol.low is None and not symbol.integer:
             return self.some_words() if name in self.lists else self.rng.choice(self.words)
         return self.amount(symbol.low, symbol.integer)

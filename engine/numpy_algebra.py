@@ -109,13 +109,17 @@ def contains(item: Any, words: Any) -> Any:
     return settled(negate(every(negate(EQUAL(item, word)) for word in words)))
 
 
-def selects(words: Any, path: Any) -> Any:
-    """Whether targets pick a module; each target, or all of them, may differ."""
-    exact = Algebra.functions["selects"]
-    if isinstance(words, tuple) and any(map(array_like, words)):
-        one = _defined(lambda word, where: exact((word,), where))
-        return settled(negate(every(negate(lookup(one, word, path)) for word in words)))
-    return lookup(_defined(exact), words, path)
+def selected(words: Any, path: Any, places: Any) -> Any:
+    """In how many layers targets pick a module; each target, or all of them, may differ."""
+    exact = Algebra.functions["selected"]
+
+    def found(*values: Any) -> Any:
+        where, layers = values[-2:]
+        targets = values[0] if isinstance(values[0], tuple) else values[:-2]
+        return None if None in (where, layers, *targets) else exact(targets, where, layers)
+
+    several = words if isinstance(words, tuple) and any(map(array_like, words)) else (words,)
+    return lookup(found, *several, path, places)
 
 
 def present(bound: Loop) -> Any:
@@ -180,7 +184,7 @@ class NumpyAlgebra(Algebra):
         "ceil": above,
         "floor": below,
         "power_of_two_floor": power_of_two_floor,
-        "selects": selects,
+        "selected": selected,
     }
 
     def number(self, value: int | Fraction) -> Any:

@@ -9,7 +9,7 @@ from . import expression as ex
 
 MAX_TERMS = 8
 
-Leaf = Callable[[ex.Name | ex.Item, Mapping[str, Any]], str]
+Leaf = Callable[[ex.Name | ex.Item | ex.Call, Mapping[str, Any]], str]
 Rows = Callable[[ex.Fold, Mapping[str, Any]], Sequence[tuple[Mapping[str, Any], str]]]
 Test = Callable[[ex.Node, Mapping[str, Any]], bool]
 
@@ -205,6 +205,8 @@ class Printer:
                 f"{self.show(node.no, loop)}"
             ), 0
         if isinstance(node, ex.Call):
+            if self.leaf is not None and self.test is not None and node.function == "selected":
+                return self.leaf(node, loop), 9  # words among numbers say less than the number
             return style.call(
                 node.function, style.joiner.join(self.show(a, loop) for a in node.args)
             ), 9

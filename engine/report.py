@@ -46,10 +46,13 @@ class Prepared:
             found.append(f"the card file {self.card.id} is a draft")
         if not self.model.verified:
             found.append(f"model_type {self.model.model_type} is not verified")
+        found += self.model.absent
         found += [f"{path} is a draft" for path in self.model.drafts]
         found += [
             f"{f.source.path} is a draft" for f in rules.formulas.values() if f.status != "stable"
         ]
+        if rules.mode is not None and rules.mode.formula.status != "stable":
+            found.append(f"{rules.mode.formula.source.path} is a draft")
         probe = self.run_with(())
         for kind in rules.profiles:
             profile = probe.profile(kind)[0]
@@ -100,6 +103,11 @@ class Caveat:
     direction: str
     says: str
 
+    @property
+    def warns(self) -> bool:
+        """Whether a job may want to branch on it: what is told and may be too low does so too."""
+        return self.level == "warn" or (self.level == "tell" and self.direction == "under")
+
 
 @record(identity=True)
 class Report(Mapping[str, Any]):
@@ -145,7 +153,8 @@ class Report(Mapping[str, Any]):
         card = prepared.card
         memory = None if card.listed else card.total >> 20
         name = None if card.id == "custom" else card.id
-        parts = (self.overlays, prepared.settings, name, memory, prepared.model)
+        mode = prepared.rules.mode
+        parts = (self.overlays, prepared.settings, name, memory, prepared.model, mode and mode.id)
         return rebuilt, parts  # the rules hold functions, so they are read again
 
     def __iter__(self) -> Iterator[str]:
@@ -164,9 +173,10 @@ class Report(Mapping[str, Any]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Caveats that a job may want to branch on; empty where every formula used was measured."""
-        told = (c.says for c in self.caveats if c.level == "warn")
-        return (*self.prepared.model.warnings, *told, *self._stray)
+        """Caveats that a job may want to branch on, among them all that say it may be too low."""
+        told = (c.says for c in self.caveats if c.warns)
+        model = self.prepared.model
+        return (*model.warnings, *map(without_class, model.absent), *told, *self._stray)
 
     @cached_property
     def _stray(self) -> tuple[str, ...]:
@@ -179,7 +189,7 @@ class Report(Mapping[str, Any]):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a person should be told once, beside the answer."""
-        told = (c.says for c in self.caveats if c.level == "tell")
+        told = (c.says for c in self.caveats if c.level == "tell" and not c.warns)
         return (*self.prepared.model.remarks, *told)
 
     @property
@@ -201,6 +211,16 @@ class Report(Mapping[str, Any]):
         from .contract import to_dict
 
         return to_dict(self)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What its mode says below the verdict: a label and a sentence, those that hold."""
+        mode, rules = self.prepared.rules.mode, self.prepared.rules
+        return [
+            (fact.label, sentence(self.run, mode.formula, fact.says))
+            for index, fact in enumerate(mode.facts if mode else ())
+            if mode
+            and rules.function(mode.formula, fact.when, ("facts", index, "when"))(self.run, NO_LOOP)
+        ]
 
     def explain(self) -> str:
         """Plain English: the largest component and why, and what each change would save or cost."""
@@ -236,12 +256,17 @@ def without_meaning(run: Run, formula: Formula) -> str:
 
 
 def rebuilt(
-    overlays: tuple[str, ...], settings: Settings, gpu: str | None, memory: int | None, model: Model
+    overlays: tuple[str, ...],
+    settings: Settings,
+    gpu: str | None,
+    memory: int | None,
+    model: Model,
+    mode: str | None = None,
 ) -> Report:
     """A report from what pickling keeps of one."""
     from .api import choose_card, rules_for
 
-    rules = rules_for(overlays)
+    rules = rules_for(overlays, mode)
     return build_report(Prepared(rules, settings, choose_card(rules, gpu, memory), model))
 
 
@@ -378,6 +403,11 @@ def _holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:
     except (EvaluationError, TypeError) as error:
         place = formula.source.mark((*limit.path, "when"))
         raise FitcheckError(f"{place}: {error} in the limit `{limit.id}`.") from None
+
+
+def without_class(absent: str) -> str:
+    """The warning about a version that cannot build the model."""
+    return f"{absent}, so nothing was checked there and no run can start. Later versions have one."
 
 
 def sentence(run: Run, formula: Formula, text: str, loop: Loop = NO_LOOP) -> str:

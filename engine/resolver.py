@@ -11,8 +11,9 @@ from .config_fields import Config, checked, shown
 from .errors import InputProblem, RuleFileError
 from .evaluation import NO_LOOP, EvaluationError, Thunk
 from .flags import fill
+from .selecting import LAYER
 from .sources.names import printable
-from .template import show
+from .template import show, split
 
 if TYPE_CHECKING:
     from .yaml_problems import Path
@@ -48,17 +49,23 @@ class Resolver:
         self.reader = reader  # has read the text part by another file
         self.replaced: Mapping[str, Any] = {}  # fields that the outer file decides
         source = config.top if reader else config.text
+        self.paths: Mapping[str, str] = architecture.data.get("paths", {})
         self.model_type = printable(str(source.get("model_type") or ""), 60)
         self.values: Values = {**stack, "model_type": self.model_type}
         self.origin: dict[str, str] = {}
+        self.keys: dict[str, str] = {}  # fields to the keys of the config that they are read from
         self.layer_origin: dict[str, tuple[str, str, Path]] = {}
+        self.stood_in: dict[str, int] = {}  # fields for which the class has a number of its own
         self.warnings: list[str] = []
+        self.place = ""  # the path of the layer that is looked at, a # for its number
         self.built = self.kinds = 0  # layers evaluated one by one, and those that differ
         if reader is not None:
             reader.replaced = architecture.data["text"].get("fields", {})
             reader.read_fields()
             self.values = {**reader.values, **self.values, "text_type": reader.model_type}
             self.origin.update(reader.origin)
+            self.keys.update(reader.keys)
+            self.stood_in.update(reader.stood_in)
         self.values.update(
             {n: c["value"] for n, c in architecture.data.get("constants", {}).items()}
         )
@@ -115,7 +122,21 @@ class Resolver:
             self.values[name] = self.field(name, spec)
         for index, check in enumerate(data.get("checks", ())):
             if self.evaluate(check["when"], ("checks", index, "when")):
-                raise InputProblem(fill(check["says"], self.values))
+                raise InputProblem(self.said(check["says"], ("checks", index, "says")))
+
+    def said(self, text: str, path: Path) -> str:
+        """A sentence whose holes are expressions, or `field | key`: where config.json has it."""
+        parts = []
+        for part in split(text):
+            if isinstance(part, str):
+                parts.append(part)
+            elif part[1] == "key":
+                parts.append(self.keys.get(part[0], part[0]))
+            else:
+                value = self.evaluate(part[0], path)
+                several = isinstance(value, (tuple, list))
+                parts.append(", ".join(dict.fromkeys(map(str, value))) if several else str(value))
+        return " ".join("".join(parts).split())
 
     def field(self, name: str, spec: Mapping[str, Any]) -> Any:
         if "value" in spec:  # computed from the others
@@ -124,6 +145,7 @@ class Resolver:
             return value
         place = self.config.place
         found = self.config.find(spec)
+        self.keys[name] = found[0] if found else self.config.absent(spec)
         if spec["type"] == "presence":
             self.origin[name] = f"{place}, whether it has {' or '.join(spec['from'])}"
             return found is not None
@@ -138,7 +160,8 @@ class Resolver:
         null = self.config.null(spec)
         if null is not None and "when_null" in spec:
             self.origin[name] = f"{place}, {null} is null"
-            return self.evaluate(spec["when_null"], ("fields", name, "when_null"))
+            value = self.evaluate(spec["when_null"], ("fields", name, "when_null"))
+            return self.whole(spec, f"sets '{null}' to null", spec["when_null"], value)
         key = spec["from"][0]
         if "otherwise" not in spec:
             raise InputProblem(
@@ -146,14 +169,22 @@ class Resolver:
                 f"estimated.{self.config.near(spec)}"
             )
         value = self.evaluate(spec["otherwise"], ("fields", name, "otherwise"))
-        if spec["type"] == "integer" and isinstance(value, Fraction):
-            raise InputProblem(
-                f"config.json has no '{key}', and {spec['otherwise']} = {float(value):g} is "
-                f"not whole. Add '{key}' ({spec['meaning']})."
-            )
+        self.whole(spec, f"has no '{key}'", spec["otherwise"], value)
         self.origin[name] = f"{spec['otherwise']} ({place} has no {key})"
+        constant = spec["type"] == "integer" and isinstance(spec["otherwise"], int) and value > 0
+        if constant and not self.config.switched_off(spec):
+            self.stood_in[name] = value
         if "warn" in spec:
             self.warnings.append(fill(spec["warn"], {**self.values, name: f"{value:,}"}))
+        return value
+
+    def whole(self, spec: Mapping[str, Any], why: str, text: Any, value: Any) -> Any:
+        """What stands in for an absent value, or `InputProblem` where it is no count."""
+        if spec["type"] == "integer" and isinstance(value, Fraction):
+            raise InputProblem(
+                f"config.json {why}, and {text} = {float(value):g} is not whole. "
+                f"Add '{spec['from'][0]}' ({spec['meaning']})."
+            )
         return value
 
     # the model
@@ -162,6 +193,9 @@ class Resolver:
         """The canonical model."""
         data, reader = self.architecture.data, self.reader
         self.read_fields()
+        if reader is not None:  # its layers stand inside this model
+            own = {kind: fill(path, self.values) for kind, path in self.paths.items()}
+            reader.paths = {**reader.paths, **own}
         kind = self.model_type
         inner = reader or self
         for part in (self, reader):
@@ -191,7 +225,8 @@ class Resolver:
             self.is_verified() and inner.is_verified(),
             {**inner.layer_origin, **self.layer_origin},
             (*(inner.warnings if reader else ()), *self.warnings),
-            tuple(dict.fromkeys([*self.remarks(), *inner.remarks()])),
+            tuple(dict.fromkeys([*self.remarks(), *inner.remarks(), *self.defaults(inner)])),
+            tuple(self.absent()) or tuple(inner.absent()),
             tuple(
                 each.architecture.source.path
                 for each in ((inner, self) if reader else (self,))
@@ -202,6 +237,14 @@ class Resolver:
     def is_verified(self) -> bool:
         return self.model_type in self.architecture.data.get("verified", ())
 
+    def absent(self) -> Iterator[str]:
+        """The libraries that have no class of this type in the version of this run."""
+        libraries = self.architecture.data.get("absent", {}).get(self.model_type, {})
+        for library, bounds in libraries.items():
+            if self.values[library].within(bounds):
+                version = f"{library} {self.values[library]}"
+                yield f"{version} has no class of model_type {self.model_type}"
+
     def remarks(self) -> Iterator[str]:
         """What should be said about keys that this file does not price."""
         for remark in self.architecture.data.get("remarks", ()):
@@ -209,6 +252,14 @@ class Resolver:
             present = [k for k in remark["any_key"] if any(o.get(k) is not None for o in objects)]
             if present:
                 yield fill(remark["says"], {**self.values, "key": present[0]})
+
+    def defaults(self, inner: Resolver) -> Iterator[str]:
+        """The sizes that the config does not say, with what the class takes for them."""
+        said = inner.architecture.data.get("defaults")
+        names = [name for name in said["of"] if name in self.stood_in] if said else []
+        taken = {self.keys[name]: f"{self.stood_in[name]:,}" for name in names}
+        if said and taken:
+            yield fill(said["says"], {"values": ", ".join(f"{k} {v}" for k, v in taken.items())})
 
     # groups of layers
 
@@ -236,6 +287,8 @@ class Resolver:
         if self.built > MAX_LAYERS:
             raise self.too_many(path, f"more than {MAX_LAYERS:,} layers one by one")
         outer = self.values
+        stack = fill(spec.get("path", self.paths.get(kind, "")), outer)
+        self.place = f"{stack}.{LAYER}" if "count" in spec else stack
         found: dict[Any, tuple[Values, list[int]]] = {}
         for position in range(count if "each" in spec else min(count, 1)):
             self.values = dict(outer)
@@ -292,7 +345,7 @@ class Resolver:
                 ):
                     items.append(self.part(part, numbers, entry, where))
             layer[part] = items
-            for name in (*numbers, *WORDS[part], "name"):
+            for name in (*numbers, *WORDS[part], "name", *(["whole"] if part == "modules" else [])):
                 self.note(kind, f"{part}[].{name}", "each of them", (*path, part))
         self.values = outer
         return layer
@@ -337,6 +390,8 @@ class Resolver:
                     f"no count ({source.mark(place)})."
                 )
             made[name] = value
+        if part == "modules":
+            made["whole"] = f"{self.place}.{full}" if self.place else full
         if part == "caches":
             made["windowed"] = "window" in entry and made["window"] > 0
         return made

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .cards import Card
     from .evaluation import Thunk
     from .flags import FlagSet
+    from .modes import Mode
     from .profile import Profile
     from .scope import Scope
     from .units import Units
@@ -56,7 +57,8 @@ class Rules:
     Every rule file, read once.
 
     `roots` are (folder, is an overlay) pairs in order of precedence, the bundled one first;
-    `broken` are ids of formula files that could not be read.
+    `broken` are ids of formula files that could not be read. The rules of a `mode` hold its own
+    formulas and the shared ones that they lead to.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Rules:
         self.hints, self.formulas, self.profiles = hints, formulas, profiles
         self.statuses, self.architectures, self.lists = statuses, architectures, lists
         self.broken = broken
+        self.mode: Mode | None = None  # none in training, whose files lie in formulas/ itself
         self._compiled: dict[str, Compiled] = {}
         self.functions: dict[tuple[str, str], Thunk] = {}  # (file, text) to function
         self.names: dict[tuple[str, str], tuple[str, ...]] = {}  # (file, text) to names read
@@ -90,6 +93,15 @@ class Rules:
         from .loading import Loader
 
         return Loader(self.roots, cached=True).blocks()
+
+    @cached_property
+    def modes(self) -> Mapping[str, Rules]:
+        """The rules of every mode in the same folders, by name; raises `RuleFileError`."""
+        from .loading import Loader
+        from .modes import modes_of
+
+        names = modes_of(self.roots) if self.mode is None else ()
+        return {n: Loader(self.roots, lazy=True, cached=True, mode=n).load() for n in names}
 
     @property
     def overlays(self) -> tuple[str, ...]:

@@ -3,19 +3,22 @@
 The rules of PEFT (huggingface/peft v0.18.0, src/peft/tuners/tuners_utils.py,
 check_target_module_exists): a name picks a module whose path is that name or ends with a dot and
 it; one text that is a pattern has to match the whole path.
+
+In a path `#` stands for the number of the layer, and an `N` between dots for that of one of the
+equal modules that a layer has several of, such as experts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from .evaluation import EvaluationError
 
 SIGNS = frozenset("\\*+?()[]{}|^$")  # one of them makes a pattern of a name
-PREFIX = "model.layers."
-TRIED = range(40)  # layers that a pattern is tried on
+LAYER, COPY = "#", "N"
+TRIED = range(40)  # copies of a module that a pattern is tried on
 LONGEST = 300
 
 
@@ -24,21 +27,47 @@ def is_pattern(word: str) -> bool:
     return not SIGNS.isdisjoint(word)
 
 
-def selects(words: Collection[str], path: str) -> bool:
-    """Whether one of the targets picks the module with this path below its layer."""
-    return any(
-        _matches(word, path) if is_pattern(word) else path == word or path.endswith(f".{word}")
-        for word in words
-    )
+def selected(words: Collection[str], path: str, places: str) -> int:
+    """In how many of the layers, `0-4 6`, one of the targets picks the module at this path."""
+    layers = list(numbers(places))
+    numbered = [word for word in words if is_pattern(word) or _has_number(word)]
+    if any(_picks(word, path, 0) for word in words if word not in numbered):
+        return len(layers)
+    return sum(1 for layer in layers if any(_picks(w, path, layer) for w in numbered))
 
 
-@lru_cache(maxsize=4096)
+def numbers(places: str) -> Iterator[int]:
+    """The layers that `0-4 6 8-9` stands for."""
+    for part in places.split():
+        first, _, last = part.partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()):
+            raise EvaluationError(f"`{places}` says no layers")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def _picks(word: str, path: str, layer: int) -> bool:
+    if is_pattern(word):
+        return _matches(word, path.replace(LAYER, str(layer)))
+    if _has_number(word):
+        path = path.replace(LAYER, str(layer))
+    return path == word or path.endswith(f".{word}")
+
+
+def _has_number(word: str) -> bool:
+    """Whether a name has the number of a layer in it."""
+    return any(map(str.isdecimal, word.split(".")))
+
+
+@lru_cache(maxsize=65536)
 def _matches(pattern: str, path: str) -> bool:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
         raise EvaluationError(f"`{pattern}` is no regular expression ({error})") from None
-    found = {bool(compiled.fullmatch(f"{PREFIX}{layer}.{path}")) for layer in TRIED}
+    parts = path.split(".")
+    tried = TRIED if COPY in parts else range(1)
+    paths = (".".join(str(n) if part == COPY else part for part in parts) for n in tried)
+    found = {bool(compiled.fullmatch(each)) for each in paths}
     if len(found) > 1:
-        raise EvaluationError(f"`{pattern}` picks single layers, which is not modelled")
-    return found.pop() or bool(compiled.fullmatch(path))
+        raise EvaluationError(f"`{pattern}` picks some of the equal modules {path}: not modelled")
+    return found.pop()

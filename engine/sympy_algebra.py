@@ -17,7 +17,7 @@ from .algebra import (
     Thunk,
     power_of_two_floor as exact_power_of_two_floor,
 )
-from .selecting import selects
+from .selecting import selected
 
 
 @dataclass(frozen=True)
@@ -128,13 +128,13 @@ def _modulo(left: Any, right: Any) -> Any:
     return left - right * _call("floor")(_divide(left, right))
 
 
-def _selects(words: Any, path: Any) -> Any:
-    """Whether targets pick a module: known for a path that is given, else a truth of its own."""
+def _selected(words: Any, path: Any, places: Any) -> Any:
+    """The layers in which targets pick a module: known for a given path, else a symbol."""
     import sympy
 
-    if isinstance(words, tuple) and all(isinstance(v, str) for v in (*words, path)):
-        return plain(selects(words, path))
-    return sympy.Symbol(f"{words} selects {path}")
+    if isinstance(words, tuple) and all(isinstance(v, str) for v in (*words, path, places)):
+        return plain(selected(words, path, places))
+    return sympy.Symbol(f"{words} selects {path} in {places}", nonnegative=True)
 
 
 class SympyAlgebra(Algebra):
@@ -156,7 +156,7 @@ class SympyAlgebra(Algebra):
         "ceil": _call("ceiling"),
         "floor": _call("floor"),
         "power_of_two_floor": lambda value: power_of_two_class()(value),
-        "selects": _selects,
+        "selected": _selected,
     }
 
     def number(self, value: int | Fraction) -> Any:

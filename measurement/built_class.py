@@ -14,6 +14,51 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+NOT_SHAPE = ("quantization_config", "auto_map")  # one would ask for a quantizer, one for a download
+
+
+def without_layer_numbers(path: str, put: str = ".N") -> str:
+    """`layers.3.mlp` as `layers.N.mlp`, so that equal layers come out equal."""
+    return re.sub(r"\.\d+(?=\.|$)", put, path)
+
+
+def meta_model(config: Mapping[str, Any]) -> Any:
+    """
+    The model that transformers builds from a config, its weights tied, on the meta device.
+
+    Raises
+    ------
+    ValueError
+        The installed transformers has no class for this model type.
+    """
+    import torch
+    import transformers
+
+    settings = {k: v for k, v in config.items() if k not in NOT_SHAPE}
+    made = transformers.AutoConfig.for_model(**settings)
+    made._attn_implementation = "eager"
+    autos: tuple[str, ...] = ("AutoModelForImageTextToText", "AutoModelForCausalLM")
+    if getattr(made, "vision_config", None) is None:
+        autos = autos[::-1]
+    autos += ("AutoModelForMultimodalLM", "AutoModelForSeq2SeqLM")
+    known = [getattr(transformers, name) for name in autos if hasattr(transformers, name)]
+    auto = next((a for a in known if type(made) in a._model_mapping), None)
+    if auto is None:
+        raise ValueError(f"transformers {transformers.__version__} has no model of this type")
+    with torch.device("meta"), _no_init_weights()():
+        model = auto.from_config(made)
+    model.tie_weights()
+    return model
+
+
+def _no_init_weights() -> Any:
+    """What keeps transformers from making initial values, which would be thrown away here."""
+    try:
+        from transformers.initialization import no_init_weights
+    except ImportError:  # before 5.0
+        from transformers.modeling_utils import no_init_weights
+    return no_init_weights
+
 
 def built(config: Mapping[str, Any]) -> dict[str, Any]:
     """
@@ -25,28 +70,15 @@ def built(config: Mapping[str, Any]) -> dict[str, Any]:
         `class`, `transformers`, `parameters`, and `linears`: a list of [path without layer numbers,
         in_features, out_features, bias, how many].
     """
-    import torch
     import transformers
     from torch import nn
 
-    settings = {k: v for k, v in config.items() if k not in ("quantization_config", "auto_map")}
-    made = transformers.AutoConfig.for_model(**settings)
-    made._attn_implementation = "eager"
-    autos = ("AutoModelForImageTextToText", "AutoModelForCausalLM")
-    if getattr(made, "vision_config", None) is None:
-        autos = autos[::-1]
-    known = [getattr(transformers, name) for name in autos if hasattr(transformers, name)]
-    auto = next((a for a in known if type(made) in a._model_mapping), None)
-    if auto is None:
-        raise ValueError(f"transformers {transformers.__version__} has no model of this type")
-    with torch.device("meta"):
-        model = auto.from_config(made)
-    model.tie_weights()
+    model = meta_model(config)
     linears: Counter[tuple[str, int, int, bool]] = Counter()
     head = model.get_output_embeddings()
     for path, module in model.named_modules():
         if isinstance(module, nn.Linear) and module is not head:
-            short = re.sub(r"\.\d+(?=\.|$)", ".N", path)
+            short = without_layer_numbers(path)
             linears[short, module.in_features, module.out_features, module.bias is not None] += 1
     return {
         "class": type(model).__name__,

@@ -465,7 +465,7 @@ def test_models_cards_flags_and_values_are_completed() -> None:
     assert {"meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B-Instruct"} <= set(found)
     assert {"qwen2.5-7b", "qwen2.5-7b-instruct"} <= set(completed("fitcheck qwen2.5-7", 1))
     words = {name for name in completed("fitcheck ''", 1) if name and "/" not in name}
-    assert words == {"rules", "models"}
+    assert words == {"rules", "models", "infer"}
     assert {"activations", "activation_element_bytes"} <= set(
         completed("fitcheck x --derive act", 3)
     )

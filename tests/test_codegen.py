@@ -14,9 +14,10 @@ import pytest
 
 from fitcheck.engine import api
 from fitcheck.engine.cards import all_cards, find_card
-from fitcheck.engine.codegen import MODULES, digest, write_modules
+from fitcheck.engine.codegen import MODULES, digest, of_mode, write_modules
 from fitcheck.engine.errors import FitcheckError
 from fitcheck.engine.loading import load_rules
+from fitcheck.engine.modes import commands, modes_of
 from fitcheck.engine.paths import bundled_root
 from fitcheck.engine.report import Report, build_report
 from fitcheck.engine.rules import Rules
@@ -85,6 +86,36 @@ def outcome(rules: Rules, model: Any, gpu: str, flags: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m if isinstance(m, str) else "unknown")
 def test_both_give_one_answer(compiled: Rules, model: Any, flags: dict[str, Any], gpu: str) -> None:
     assert outcome(compiled, model, gpu, flags) == outcome(load_rules(), model, gpu, flags)
+
+
+SERVED: list[dict[str, Any]] = [
+    {},
+    {"quant": "nf4", "double_quant": True, "seq_len": 8192, "concurrent": 8},
+    {"quant": "int8", "precision": "fp32", "num_concurrent": 3},
+    {"quant": "none", "double_quant": True},
+]
+
+
+@pytest.fixture(scope="module", params=modes_of([(bundled_root(), False)]))
+def compiled_mode(request: pytest.FixtureRequest, modules: dict[str, ModuleType]) -> Rules:
+    rules: Rules = modules[f"{of_mode(request.param)}.py"].rules(bundled_root())
+    return rules
+
+
+@pytest.mark.parametrize("flags", SERVED, ids=lambda f: "-".join(map(str, f)) or "default")
+@pytest.mark.parametrize("model", [*MODELS, "google/gemma-3-27b-it"], ids=str)
+def test_both_give_one_answer_in_a_mode(
+    compiled_mode: Rules, model: Any, flags: dict[str, Any]
+) -> None:
+    assert compiled_mode.mode is not None
+    before = dict(compiled_mode.functions)
+    read = load_rules(mode=compiled_mode.mode.id)
+    assert outcome(compiled_mode, model, "t4", flags) == outcome(read, model, "t4", flags)
+    assert compiled_mode.functions == before  # nothing had to be parsed
+
+
+def test_the_subcommands_of_modes(modules: dict[str, ModuleType]) -> None:
+    assert commands([(bundled_root(), False)]) == modules["_compiled_modes.py"].COMMANDS
 
 
 def test_every_expression_is_compiled(compiled: Rules) -> None:

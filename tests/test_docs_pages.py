@@ -18,8 +18,10 @@ from fitcheck.engine.cards import card_files
 from fitcheck.engine.contract import flat
 from fitcheck.engine.errors import Mark
 from fitcheck.engine.loading import SPECIAL, files_of, rule_folders
+from fitcheck.engine.modes import HEAD
 from fitcheck.engine.workshop.book import Book
 from fitcheck.engine.workshop.codes import pages as code_pages
+from fitcheck.engine.workshop.everything import everything
 from fitcheck.engine.workshop.formula_page import claims, formula_page, wrapped
 from fitcheck.engine.workshop.markdown import code, origin, plain, sentence, table
 from fitcheck.engine.workshop.pages import pages
@@ -30,6 +32,7 @@ from fitcheck.engine.workshop.written import MADE, bring_up_to_date, differing, 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 RULES = rules_for()
+WHOLE = everything(RULES)
 LINK = re.compile(r"(?<!\\)\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
@@ -57,16 +60,18 @@ def test_pages_are_always_made_alike() -> None:
 
 
 def test_every_rule_file_and_code_has_a_page() -> None:
-    wanted = {f"components/{f.id}.md" for f in RULES.components}
-    wanted |= {f"quantities/{f.id}.md" for f in RULES.formulas.values() if not f.live}
-    wanted |= {f"profiles/{k}/{p.id}.md" for k, ps in RULES.profiles.items() for p in ps}
-    wanted |= {f"profiles/statuses/{s.id}.md" for s in RULES.statuses}
+    wanted = {f"components/{f.id}.md" for f in WHOLE.components}
+    wanted |= {f"quantities/{f.id}.md" for f in WHOLE.formulas.values() if not f.live}
+    for mode, rules in (("", RULES), *((f"{m}/", r) for m, r in RULES.modes.items())):
+        wanted |= {f"profiles/{k}/{mode}{p.id}.md" for k, ps in rules.profiles.items() for p in ps}
+        wanted |= {f"profiles/statuses/{mode}{s.id}.md" for s in rules.statuses}
     wanted |= {f"profiles/architectures/{a.id}.md" for a in RULES.architectures}
     wanted |= {f"profiles/blocks/{name}.md" for name in RULES.blocks}
     wanted |= {f"cards/{i}.md" for i in card_files(RULES.folders("gpus"))}
     wanted |= {f"codes/{c}.md" for c in code_pages()}
     schemas = {f"schema/{p.name}" for p in (ROOT / "engine/schemas").glob("*.json")}
-    assert set(made()) == wanted | schemas | {"README.md", "glossary.md", "graph.svg"}
+    graphs = {"graph.svg", *(f"graph-{mode}.svg" for mode in RULES.modes)}
+    assert set(made()) == wanted | schemas | graphs | {"README.md", "glossary.md"}
 
 
 def anchors(text: str) -> set[str]:
@@ -152,7 +157,7 @@ def test_math_is_balanced_and_without_bare_words() -> None:
             assert math.count(r"\left") == math.count(r"\right")
             rest = re.sub(r"\\(?:mathrm|text|texttt|frac)\{[^{}]*\}|\\[A-Za-z]+", "", math)
             assert not re.search(r"[A-Za-z]{2,}", rest), math
-    assert count == sum(len(f.cases) for f in RULES.formulas.values())
+    assert count == sum(len(f.cases) for f in WHOLE.formulas.values())
 
 
 def test_every_key_of_an_estimate_is_in_the_index() -> None:
@@ -207,8 +212,9 @@ def as_json(value: Any) -> Any:
 
 
 def kind_of(folder: str, stem: str) -> str:
+    folder = folder.removesuffix("/serving")
     if folder == "formulas":
-        return stem if stem in SPECIAL else "formula"
+        return stem if stem in (*SPECIAL, HEAD) else "formula"
     named = {
         "gpus": "card",
         "profiles/models": "model",
@@ -245,8 +251,8 @@ def test_an_editor_finds_a_misspelled_field_and_takes_new_words() -> None:
 
 def test_an_editor_completes_what_exists() -> None:
     schema = json.loads(made()["schema/formula.json"])["properties"]
-    assert schema["live"]["items"]["anyOf"][0]["enum"] == [*RULES.phases, "always"]
-    assert schema["flags"]["items"]["anyOf"][0]["enum"] == list(RULES.flags.flags)
+    assert schema["live"]["items"]["anyOf"][0]["enum"] == [*WHOLE.phases, "always"]
+    assert schema["flags"]["items"]["anyOf"][0]["enum"] == list(WHOLE.flags.flags)
     assert "total" in schema["reads"]["items"]["anyOf"][0]["enum"]
     assert schema["cases"]["description"]
     matches = json.loads(made()["schema/profile.json"])["properties"]["matches"]["properties"]

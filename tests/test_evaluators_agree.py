@@ -253,8 +253,8 @@ def split(values: Mapping[str, Any], keep: Sequence[str] = ()) -> dict[str, Any]
 
 def picked(tree: ex.Node) -> set[str]:
     """The names whose letters count, because targets pick a module by its path."""
-    calls = [n for n in ex.walk(tree) if isinstance(n, ex.Call) and n.function == "selects"]
-    return {name for call in calls for name in ex.names(call.args[1])}
+    calls = [n for n in ex.walk(tree) if isinstance(n, ex.Call) and n.function == "selected"]
+    return {name for call in calls for arg in call.args[1:] for name in ex.names(arg)}
 
 
 def value_at(values: Mapping[str, Any], name: str, place: Sequence[int]) -> Any:

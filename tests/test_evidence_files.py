@@ -63,6 +63,18 @@ def test_row_counts_and_unique_ids(manifest: Row) -> None:
         assert manifest["files"][f"{name}.jsonl"]["rows"] == count
 
 
+def test_simulated_rows_are_declared(manifest: Row) -> None:
+    files = {path.name for path in EVIDENCE.glob("*.jsonl")}
+    assert files == manifest["files"].keys() | manifest["simulated"].keys()
+    for name, declared in manifest["simulated"].items():
+        rows = read(name.removesuffix(".jsonl"))
+        assert len(rows) == len(set(ids(rows))) == declared["rows"]
+        assert (REPO / declared["made_by"]).is_file()
+        for row in rows:
+            assert any(row["stack"].items() <= stack.items() for stack in declared["stacks"])
+            assert all(layer["kept"] >= 0 for layer in row.get("layers", ()))
+
+
 def test_manifest_gives_every_row_one_known_role(manifest: Row) -> None:
     roles: dict[str, str] = manifest["rows"]
     assert set(roles) == set(ids(ALL_ROWS))

@@ -338,3 +338,14 @@ def test_the_notebook_says_which_card_was_taken() -> None:
     html = Texts()
     html.feed(estimate(LLAMA, gpu="rtx 3060", **GOLDEN)._repr_html_())
     assert any(text.startswith("'rtx 3060' comes in several sizes") for text in html.texts)
+
+
+@pytest.mark.parametrize("version", ["4.57.6", "5.24.0"])
+def test_weights_are_called_packed_as_far_as_they_are(version: str) -> None:
+    report = estimate("Qwen/Qwen3-30B-A3B", gpu="h200", qlora=True, transformers=version)
+    packed = report["parameters"] - report["float_parameters"]
+    share = packed / report["parameters"]
+    assert share > 0.9 if version == "4.57.6" else share < 0.04
+    text = " ".join(report.explain().split())
+    assert f"{packed:,} of 30,532,122,624 parameters packed" in text
+    assert "packed linears" not in text

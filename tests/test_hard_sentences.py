@@ -123,7 +123,19 @@ def group(count: int, modules: Sequence[tuple[str, int, int]] = (), **fields: An
         "intermediate_size": 128,
         **fields,
     }
-    zeros = ("plain_mlp_width", "extra_width", "extra_residual", "routed_rows", "router_width")
+    zeros = (
+        "plain_mlp_width",
+        "extra_width",
+        "extra_residual",
+        "routed_rows",
+        "router_width",
+        "expanded_width",
+        "fallback_width",
+        "gradient_width",
+        "mixer_gradient_width",
+        "capped_scores",
+        "unmeasured",
+    )
     module = {"kind": "linear", "role": "", "bias": 0, "copies": 1, "instances": 1}
     return {
         "count": count,
@@ -135,8 +147,14 @@ def group(count: int, modules: Sequence[tuple[str, int, int]] = (), **fields: An
         "key_width": dims["num_kv_heads"] * dims["head_dim"],
         "mlp_width": dims["intermediate_size"],
         "score_heads": dims["num_attention_heads"],
+        "norm_count": 2,
+        "fp32_width": 2 * dims["hidden_size"],
         **dims,
-        "modules": [{"name": n, "path": n, "d_in": i, "d_out": o, **module} for n, i, o in modules],
+        "places": f"0-{count - 1}",
+        "modules": [
+            {"name": n, "path": n, "whole": n, "d_in": i, "d_out": o, **module}
+            for n, i, o in modules
+        ],
         "parameters": [{"name": "norms", "path": "norms", "part": "norm", "count": 128}],
         "caches": [],
     }

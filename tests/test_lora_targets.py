@@ -9,7 +9,7 @@ import pytest
 from fitcheck import estimate
 from fitcheck.engine.errors import FitcheckError, InputProblem, Refusal
 from fitcheck.engine.evaluation import EvaluationError
-from fitcheck.engine.selecting import is_pattern, selects
+from fitcheck.engine.selecting import is_pattern, numbers, selected
 
 DENSE = "Qwen/Qwen2.5-7B"
 MIXTURE = "Qwen/Qwen3-30B-A3B"
@@ -20,30 +20,78 @@ def adapters(model: str, **flags: Any) -> int:
     return found
 
 
+Q = "model.layers.#.self_attn.q_proj"
+EXPERT = "model.layers.#.mlp.experts.N.up_proj"
+
+
 @pytest.mark.parametrize(
-    ("words", "path", "picked"),
+    ("words", "path", "layers"),
     [
-        (("q_proj",), "self_attn.q_proj", True),
-        (("proj",), "self_attn.q_proj", False),
-        (("self_attn.q_proj",), "self_attn.q_proj", True),
-        (("attn.q_proj",), "self_attn.q_proj", False),
-        ((r".*\.(q|v)_proj",), "self_attn.v_proj", True),
-        ((r".*\.(q|v)_proj",), "self_attn.k_proj", False),
-        ((r"model\.layers\.\d+\.mlp\..*",), "mlp.up_proj", True),
-        (("lm_head",), "lm_head", True),
-        ((), "lm_head", False),
+        (("q_proj",), Q, 4),
+        (("proj",), Q, 0),
+        (("self_attn.q_proj",), Q, 4),
+        (("attn.q_proj",), Q, 0),
+        (("model.layers.5.self_attn.q_proj", "6.self_attn.q_proj"), Q, 2),  # names end paths too
+        (("lm_head",), "lm_head", 4),
+        ((), "lm_head", 0),
+        # a pattern has to match the whole path
+        ((r".*q_proj",), Q, 4),
+        ((r".*\.(q|v)_proj",), Q, 4),
+        ((r".*\.(k|v)_proj",), Q, 0),
+        ((r"q_proj|v_proj",), Q, 0),
+        ((r"self_attn\.q_proj",), Q, 0),
+        ((r"layers\.\d+\.self_attn\.q_proj",), Q, 0),
+        ((r"model\.layers\.\d+\.self_attn\.q_proj",), Q, 4),
+        ((r"model\.layers\.\d\..*",), Q, 3),  # 2, 5 and 6
+        ((r".*\.(5|16)\..*",), Q, 2),
+        ((r".*experts\.\d+\.up_proj",), EXPERT, 4),
     ],
 )
-def test_what_picks_a_module(words: tuple[str, ...], path: str, picked: bool) -> None:
-    assert selects(words, path) is picked
+def test_in_how_many_layers_a_module_is_picked(
+    words: tuple[str, ...], path: str, layers: int
+) -> None:
+    assert list(numbers("2 5-6 16")) == [2, 5, 6, 16]
+    assert selected(words, path, "2 5-6 16") == layers
 
 
-def test_a_pattern_that_picks_single_layers_is_refused() -> None:
+def test_patterns_count_as_in_peft() -> None:
+    every = adapters(DENSE, lora_targets="q_proj")
+    for pattern in (r".*q_proj", r".*self_attn\.q_proj", r"model\.layers\.\d+\.self_attn\.q_proj"):
+        assert adapters(DENSE, lora_targets=pattern) == every
+    few = adapters(DENSE, lora_targets=r"model\.layers\.(0|3|27|28)\..*q_proj")
+    assert few * 28 == every * 3  # Qwen2.5-7B has 28 layers
+    for pattern in (r"self_attn\.q_proj", r"layers\.\d+\.self_attn\.q_proj", "q_proj|v_proj"):
+        with pytest.raises(Refusal, match="no linear module"):
+            adapters(DENSE, lora_targets=pattern)
+
+
+@pytest.mark.parametrize(
+    ("model", "pattern", "layers"),
+    [
+        ("openai-community/gpt2", r"transformer\.h\.[01]\.attn\.c_attn", 2),
+        ("google/gemma-3-4b-it", r"model\.language_model\.layers\.\d\.self_attn\.q_proj", 10),
+        ("google/gemma-3-4b-it", r"model\.vision_tower\..*q_proj", 27),
+        ("state-spaces/mamba-2.8b-hf", r"backbone\.layers\.63\.mixer\.in_proj", 1),
+    ],
+)
+def test_paths_begin_as_the_class_names_them(model: str, pattern: str, layers: int) -> None:
+    lists = estimate(model, gpu="b200", lora=False).prepared.model.lists
+    (width,) = {
+        m["d_in"] + m["d_out"]
+        for kind in ("layer_groups", "tower_groups")
+        for g in lists[kind]
+        for m in g["modules"]
+        if selected((pattern,), m["whole"], g["places"])
+    }
+    assert adapters(model, lora_targets=pattern) == layers * width
+
+
+def test_a_pattern_that_picks_single_experts_is_refused() -> None:
     assert is_pattern("a.*") and not is_pattern("mlp.up_proj")
-    with pytest.raises(EvaluationError, match="picks single layers"):
-        selects((r"model\.layers\.3\..*",), "mlp.up_proj")
-    with pytest.raises(FitcheckError, match="picks single layers"):
-        estimate(DENSE, gpu="b200", lora_targets=r"model\.layers\.3\..*q_proj")
+    with pytest.raises(EvaluationError, match="picks some of the equal modules"):
+        selected((r".*experts\.3\.up_proj",), EXPERT, "0-3")
+    with pytest.raises(FitcheckError, match="not modelled"):
+        adapters(MIXTURE, lora_targets=r".*experts\.3\.up_proj", transformers="4.57.6")
 
 
 def test_a_pattern_is_the_sum_of_the_names_it_picks() -> None:
@@ -98,4 +146,11 @@ def test_targets_reach_towers_too() -> None:
         if m["name"] == "q_proj"
     ]
     assert sum(towers) > 0 and report["lora_parameters"] > sum(towers)
-    assert any("priced with text alone" in text for text in report.remarks)
+    assert any("priced with text alone" in text for text in report.warnings)
+
+
+def test_the_derivation_shows_the_modules_that_are_picked_and_in_how_many_layers() -> None:
+    report = estimate(DENSE, gpu="b200", lora_r=1, lora_targets=r"model\.layers\.[0-3]\..*q_proj")
+    text = " ".join(report.derive("lora").split())
+    assert "= 4 * 1 * 1 * (3,584 + 3,584)" in text and "k_proj] +" not in text
+    assert "table at each kind, quant=none" in text

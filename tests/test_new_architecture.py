@@ -81,3 +81,58 @@ def test_check_says_what_is_missing_or_compares(
         assert "pip install 'fitcheck-llm[measure]'" in captured.err
     else:
         assert "could not be built" in captured.err
+
+
+VISION: dict[str, Any] = {
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "patch_size": 14,
+    "image_size": 28,
+    "vision_use_head": False,
+    "odd_width": 7,
+}
+TEXT: dict[str, Any] = {
+    "hidden_size": 256,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "intermediate_size": 512,
+    "vocab_size": 2000,
+    "sliding_window": 64,
+    "sliding_window_pattern": 6,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "files"),
+    [
+        ("first_day_text", {"first-day.yaml", "first-day-text.yaml"}),
+        ("gemma3_text", {"first-day.yaml"}),
+        (None, {"first-day.yaml"}),
+    ],
+)
+def test_a_config_with_a_nested_text_part_is_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str | None, files: set[str]
+) -> None:
+    text = {**TEXT, "model_type": kind} if kind else TEXT
+    new = {"model_type": "first_day", "text_config": text, "vision_config": VISION}
+    assert begun(tmp_path, new) == 0
+    out = capsys.readouterr().out
+    assert ("the text part is of a new type too" in out) is (len(files) == 2)
+    folder = tmp_path / "rules/profiles/architectures"
+    assert {file.name for file in folder.iterdir()} == files
+    outer = (folder / "first-day.yaml").read_text()
+    assert "#   vision_layers from vision_config.num_hidden_layers: 3" in outer
+    assert "#   vision_config.odd_width: 7" in outer and "status: draft" in outer
+    assert ("model_type: first_day_text" in outer) is False
+    assert run(["rules", "lint", str(tmp_path / "rules")]) == 0
+    model = estimate(new, gpu="h100", rules=str(tmp_path / "rules")).prepared.model
+    assert model.architecture == "first-day" and model.lists["tower_groups"]
+    if kind == "gemma3_text":  # the nearest is what it is
+        gemma = estimate({**new, "model_type": "gemma3"}, gpu="h100")
+        total = estimate(new, gpu="h100", rules=str(tmp_path / "rules"))["built_parameters"]
+        assert total == gemma["built_parameters"]
+        assert "extends: gemma3-multimodal" in outer

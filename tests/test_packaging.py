@@ -15,13 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from fitcheck.engine.codegen import MODULES, architecture_modules
+from fitcheck.engine.codegen import generated
 
 ROOT = Path(__file__).parents[1]
 PACKAGED = ("engine", "cli", "measurement", "formulas", "gpus", "profiles")
 PACKAGE_FILES = {"fitcheck/__init__.py", "fitcheck/__main__.py", "fitcheck/py.typed"} | {
-    f"fitcheck/engine/{name}"
-    for name in (*MODULES, *(name for name, _ in architecture_modules(str(ROOT))))
+    f"fitcheck/engine/{name}" for name, _ in generated(str(ROOT))
 }  # what the build writes from the rule files
 IN_SDIST_ONLY = ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "pyproject.toml")
 
@@ -105,6 +104,13 @@ def test_wheel_runs_when_installed(built: Built, tmp_path: Path) -> None:
     where = "import fitcheck; print(fitcheck.__file__)"
     assert Path(_python(["-c", where], tmp_path, environment)).is_relative_to(installed)
     assert _version() in _python(["-m", "fitcheck", "--version"], tmp_path, environment)
+    serve = (
+        "import sys; from fitcheck import estimate\n"
+        "report = estimate('meta-llama/Llama-3.1-8B', mode='serving', source='catalogue')\n"
+        "compiled = 'fitcheck.engine._compiled_mode_serving' in sys.modules\n"
+        "print(report['max_concurrent'], compiled, 'fitcheck.engine.loading' in sys.modules)\n"
+    )
+    assert _python(["-c", serve], tmp_path, environment) == "25 True False"
 
 
 def test_wheel_declares_the_version_of_the_source(built: Built) -> None:

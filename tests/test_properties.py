@@ -49,7 +49,7 @@ def configs(draw: st.DrawFn, types: tuple[str | None, ...] = VERIFIED) -> Config
     head_dim = draw(st.sampled_from([8, 48, 64, 80, 128, 256]))
     return {
         "model_type": draw(st.sampled_from(types)),
-        "hidden_size": draw(spread(8, 16384)),
+        "hidden_size": heads * draw(spread(1, max(1, 16384 // heads))),  # as LlamaConfig wants it
         "num_hidden_layers": draw(spread(1, 128)),
         "num_attention_heads": heads,
         "num_key_value_heads": draw(

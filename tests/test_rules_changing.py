@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from fitcheck.cli.main import cli
 from fitcheck.engine.api import rules_for
-from fitcheck.engine.loading import bundled_root, roots_of
+from fitcheck.engine.loading import bundled_root, folders_of_mode, roots_of
+from fitcheck.engine.workshop.everything import everything
 from fitcheck.engine.workshop.examples import run_examples
 from fitcheck.engine.workshop.opened import open_rules
 from fitcheck.engine.workshop.prove import PROVED, prove
@@ -55,6 +56,7 @@ def test_eject_copies_every_file_that_an_overlay_can_replace(tmp_path: Path) -> 
     folders = ["formulas", "gpus", "profiles/statuses", "profiles/architectures"]
     folders.append("profiles/blocks")
     folders += [f"profiles/{kind}" for kind in RULES.profiles]
+    folders += [f for mode in RULES.modes for f in folders_of_mode(RULES.roots, mode)]
     assert set(copied) == {f"{f}/{p.name}" for f in folders for p in (BUNDLED / f).glob("*.yaml")}
     assert all(p.read_bytes() == (BUNDLED / name).read_bytes() for name, p in copied.items())
     assert "Every file of the folder is as bundled." in rules("diff", str(target))
@@ -131,7 +133,7 @@ def test_a_new_component_is_in_the_total_at_once(tmp_path: Path) -> None:
     moved = {
         c["id"]: {m["name"]: m for m in c["moves"]} for c in diff(str(tmp_path))["configurations"]
     }
-    for configuration in moved.values():
+    for configuration in (moved[c.id] for c in configurations() if c.mode is None):
         assert configuration["mine"]["before"] is None
         assert configuration["total"]["difference"] == configuration["mine"]["after"] > 0
 
@@ -248,7 +250,7 @@ def test_the_reference_configurations_use_every_case_they_can() -> None:
     outcomes = {c.id: evaluate(RULES, c) for c in configurations()}
     assert not [o.refused for o in outcomes.values() if o.refused]
     used = frozenset[tuple[str, str]]().union(*(o.cases for o in outcomes.values()))
-    cases = {(f.id, c.id) for f in RULES.formulas.values() for c in f.cases}
+    cases = {(f.id, c.id) for f in everything(RULES).formulas.values() for c in f.cases}
     assert cases - used == set()
 
 

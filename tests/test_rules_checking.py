@@ -15,10 +15,12 @@ from fitcheck.cli.rules.layout import Progress
 from fitcheck.engine.api import rules_for
 from fitcheck.engine.checks import check_roots
 from fitcheck.engine.loading import roots_of
+from fitcheck.engine.workshop.everything import everything
 from fitcheck.engine.workshop.opened import open_rules
 from fitcheck.engine.workshop.prove import PROVED, REFUTED, SAMPLED, Proof, prove
 
 RULES = rules_for()
+ALL = everything(RULES).formulas
 EXTRA = """\
 id: extra
 title: Extra
@@ -123,7 +125,7 @@ def test_flags_that_cannot_be_read_could_not_run(tmp_path: Path) -> None:
 
 def test_every_bundled_example_comes_out() -> None:
     data = json.loads(call("test", "--json"))
-    assert len(data["examples"]) == sum(len(f.examples) for f in RULES.formulas.values())
+    assert len(data["examples"]) == sum(len(f.examples) for f in ALL.values())
     assert all(e["expected"] == e["got"] and not e["problem"] for e in data["examples"])
     assert data["cases_without_example"] == {} and data["skipped"] == []
 
@@ -168,7 +170,7 @@ def test_the_bundled_claims_hold() -> None:
     amounts = Counter(c["verdict"] for c in claims)
     assert amounts[REFUTED] == 0
     assert amounts[PROVED] >= 100
-    named = {(f.id, n) for f in RULES.formulas.values() for n in f.claims.get("rises_with", ())}
+    named = {(f.id, n) for f in ALL.values() for n in f.claims.get("rises_with", ())}
     assert named == {
         (c["formula"], c["claim"].removeprefix("rises with "))
         for c in claims

@@ -18,6 +18,7 @@ from fitcheck.cli.rules.layout import columns
 from fitcheck.engine.api import rules_for
 from fitcheck.engine.errors import InputProblem
 from fitcheck.engine.workshop import drawing, graph, index
+from fitcheck.engine.workshop.everything import everything
 
 RULES = rules_for()
 T4 = ["Qwen/Qwen2.5-7B", "--gpu", "t4", "--qlora", "--precision", "fp16"]
@@ -82,6 +83,9 @@ def test_list_names_every_rule_file() -> None:
     twice = set(families["architectures"]).intersection(families["blocks"])
     names += [f"{k}/{n}" if n in twice else n for k, ids in families.items() for n in ids]
     names += [f"{kind}/{p.id}" for kind, ps in RULES.profiles.items() for p in ps]
+    for mode, rules in RULES.modes.items():
+        names += [*rules.formulas, *(f"statuses/{mode}/{s.id}" for s in rules.statuses)]
+        names += [f"{kind}/{mode}/{p.id}" for kind, ps in rules.profiles.items() for p in ps]
     words = set(text.split())
     assert not [name for name in names if name not in words]
     assert re.search(r"\d+ cards", text)
@@ -90,7 +94,7 @@ def test_list_names_every_rule_file() -> None:
 def test_list_as_json_says_where_each_file_lies() -> None:
     data = json.loads(call("list", "--json"))
     ids = {e["id"] for e in data["files"] if e["kind"] in ("component", "quantity")}
-    assert ids == set(RULES.formulas)
+    assert ids == set(everything(RULES).formulas)
     assert all(Path(e["path"]).is_file() and not e["changed"] for e in data["files"])
     assert data["cards"] > 20 and data["models"] > 20
 

@@ -208,3 +208,41 @@ def test_the_bundled_catalogue_is_the_default(
         "gpt2",
         "meta-llama/Llama-3.1-8B",
     ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "file"),
+    [
+        ("gpt2", "openai-community--gpt2.yaml"),
+        ("OPT-125m", "facebook--opt-125m.yaml"),
+        ("qwen3-30b-a3b", "qwen--qwen3-30b-a3b.yaml"),
+    ],
+)
+def test_a_name_without_its_owner_is_found_before_the_hub(typed: str, file: str) -> None:
+    model = load_model(typed)
+    assert model.source_kind == "catalogue" and file in model.source
+
+
+def test_a_part_of_a_name_is_no_name() -> None:
+    assert Catalogue.bundled().find("opt") is None
+    assert Catalogue.bundled().find("a3b") is None
+
+
+def test_a_name_that_several_owners_have_lists_them(catalogue: Catalogue) -> None:
+    other = LLAMA.replace("meta-llama--llama-3.1-8b", "copy--llama-3.1-8b")
+    other = other.replace("hub_id: meta-llama/", "hub_id: copy/").replace(
+        "llama-3.1-8b, meta", "me"
+    )
+    other = other.replace("[me-llama/Meta-Llama-3.1-8B]", "[]")
+    folder = Path(catalogue.folder)
+    (folder / "copy--llama-3.1-8b.yaml").write_text(other, encoding="utf-8")
+    assert load_model("llama-3.1-8b", catalogue=catalogue).config["hidden_size"] == 4096  # an alias
+    first = folder / "meta-llama--llama-3.1-8b.yaml"
+    first.write_text(
+        LLAMA.replace("aliases: [llama-3.1-8b, meta-llama/Meta-Llama-3.1-8B]", "aliases: []")
+    )
+    with pytest.raises(InputProblem) as caught:
+        load_model("Llama-3.1-8B", catalogue=catalogue)
+    assert "copy/llama-3.1-8b, meta-llama/llama-3.1-8b" in str(caught.value)
+    found = catalogue.find("copy/Llama-3.1-8B")
+    assert found is not None and found.hub_id == "copy/Llama-3.1-8B"

@@ -106,8 +106,10 @@ def test_the_subcommands_are_those_of_click() -> None:
     import click
 
     from fitcheck.cli.main import cli
+    from fitcheck.engine.modes import bundled_commands
 
-    assert list(start.SUBCOMMANDS) == cli.list_commands(click.Context(cli))
+    known = sorted({*start.SUBCOMMANDS, *bundled_commands()})
+    assert known == cli.list_commands(click.Context(cli))
 
 
 def test_what_is_not_given_is_what_click_leaves_it_at() -> None:

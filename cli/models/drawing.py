@@ -12,7 +12,8 @@ from fitcheck.cli.bars import bar
 from fitcheck.cli.components import colour_of
 
 STRIP = 64  # letters in one line
-BAR = 24
+BAR, SHORTEST = 24, 6
+GAP, SHARE = 2, 8  # between two columns; a share with it
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -60,29 +61,45 @@ def says(group: Mapping[str, Any]) -> str:
     for name, word in (
         ("query_width", "queries"),
         ("key_width", "keys"),
-        ("mlp_width", "MLP"),
         ("plain_mlp_width", "MLP of two matrices"),
         ("window", "window"),
     ):
         value = group.get(name, 0)
         if isinstance(value, int) and value:
             found.append(f"{word} {value:,}")
-    rows, experts = group.get("chosen_experts", 0), group.get("router_width", 0)
-    if experts:
-        found.append(f"{rows:,} of {experts:,} experts")
+    chosen, experts = group.get("chosen_experts", 0), group.get("router_width", 0)
+    width = expert_width(group)
+    rest = group.get("mlp_width", 0) - group.get("routed_rows", 0) * width
+    if width and experts:
+        found.append(f"MLP {width:,} in each of {experts:,} experts, {chosen:,} chosen")
+    if rest > 0:
+        found.append(f"MLP {rest:,}{' for every token' if width else ''}")
     return ", ".join(found)
 
 
-def part_table(total: int, parts: Sequence[tuple[str, int]]) -> Table:
-    """Parameters by part with their share."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("part", no_wrap=True)
-    table.add_column("parameters", justify="right", no_wrap=True)
-    table.add_column("of all", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+def expert_width(group: Mapping[str, Any]) -> int:
+    """Inner width of one expert: what leads back to the width that experts read; 0 without any."""
+    experts = [m for m in group["modules"] if m["role"]]
+    back = (m["d_in"] for m in reversed(experts) if m["d_out"] == experts[0]["d_in"])
+    return next(back, 0)
+
+
+def part_table(total: int, parts: Sequence[tuple[str, int]], width: int) -> Table:
+    """Parameters by part with their share; in a narrow terminal without bars, then without it."""
+    names = max(len(name) for name, _ in (*parts, ("total", 0)))
+    figures = max(len(f"{total:,}"), len("parameters")) + GAP
+    room = width - names - GAP - figures - SHARE
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("part", overflow="fold")
+    table.add_column("parameters", justify="right", no_wrap=True, min_width=figures - GAP)
+    shares, bars = room >= -names // 2, room >= SHORTEST
+    if shares:
+        table.add_column("of all", justify="right", no_wrap=True, min_width=SHARE - GAP)
+    if bars:
+        table.add_column("", no_wrap=True)
     for number, (name, value) in enumerate(parts):
         share = value / total if total else 0
-        chart = Text(bar(value, total, BAR), style=colour_of(number))
-        table.add_row(name, f"{value:,}", f"{share:.1%}", chart)
-    table.add_row("total", f"{total:,}", "100.0%", "", style="bold")
+        chart = Text(bar(value, total, min(BAR, room)), style=colour_of(number))
+        table.add_row(name, f"{value:,}", *[f"{share:.1%}"][:shares], *[chart][:bars])
+    table.add_row("total", f"{total:,}", *["100.0%"][:shares], *[""][:bars], style="bold")
     return table

@@ -17,14 +17,9 @@ if TYPE_CHECKING:
     from fitcheck.engine.report import Prepared
     from fitcheck.engine.run import Run
 
+BUILT = "built_parameters"  # of which each quantity with a `part` is one
+NARROW = 30  # columns, below which a terminal has to break lines itself
 LISTS = ("layer_groups", "outer_groups", "tower_groups")
-PARTS = {  # quantities by the words that the table has for them
-    "embedding_parameters": "embeddings",
-    "head_parameters": "output head",
-    "expert_parameters": "routed experts",
-    "norm_parameters": "norms",
-    "tower_parameters": "towers",
-}
 
 
 @click.command("show")
@@ -48,6 +43,7 @@ def show_command(
     """
     from fitcheck.cli.main import overlays_of_environment
     from fitcheck.engine.api import prepare, rules_for
+    from fitcheck.engine.report import without_class
 
     rules = rules_for((*overlays_of_environment(), *folders))
     flags: dict[str, Any] = dict(rules.flags.stack(stack)) if stack else {}
@@ -57,30 +53,30 @@ def show_command(
         write(json.dumps(record(prepared, run), indent=2))
     else:
         print_model(prepared, run, no_color)
-    for text in prepared.model.warnings:
+    for text in prepared.model.remarks:
+        say("note", text, no_color)
+    for text in (*prepared.model.warnings, *map(without_class, prepared.model.absent)):
         say("warning", text, no_color)
     return 0
 
 
-def built(run: Run) -> int:
-    """Every parameter of the class that the config describes."""
-    return sum(run.value(f"{part}_parameters") for part in ("linear", "float", "bias"))
-
-
 def parts(run: Run) -> dict[str, int]:
-    """Parameters by part; what is in no named part are the other matrices of the layers."""
-    return {name: run.value(name) for name in PARTS if name in run.rules.formulas}
+    """Parameters by part, in order; what is in no named part are the other matrices."""
+    found = [f for f in run.rules.formulas.values() if f.part]
+    return {f.id: run.value(f.id) for f in sorted(found, key=lambda f: (f.order, f.id))}
 
 
 def record(prepared: Prepared, run: Run) -> dict[str, Any]:
     """The canonical model as JSON."""
+    from fitcheck.engine.report import without_class
+
     model, versions = prepared.model, prepared.rules.flags.versions(prepared.settings)
-    derived = built(run)
+    derived = run.value(BUILT)
     return {
         "name": model.name,
         "model_type": model.model_type,
         "architecture": model.architecture,
-        "verified": model.verified,
+        "verified": model.verified and not model.absent,
         "source": model.source,
         "stack": {name: str(version) for name, version in versions.items()},
         "parameters": {
@@ -93,7 +89,8 @@ def record(prepared: Prepared, run: Run) -> dict[str, Any]:
         "fields": {name: plain(value) for name, value in model.fields.items()},
         **{name: [plain(group) for group in model.lists[name]] for name in LISTS},
         "origin": dict(model.origin),
-        "warnings": list(model.warnings),
+        "warnings": [*model.warnings, *map(without_class, model.absent)],
+        "notes": list(model.remarks),
     }
 
 
@@ -110,11 +107,11 @@ def print_model(prepared: Prepared, run: Run, no_color: bool) -> None:
     """Heading, layers, and parameters by part."""
     from fitcheck.cli.screen import console, show
 
-    model, target = prepared.model, console(no_color)
+    model, target = prepared.model, console(no_color, narrowest=NARROW)
     lines: list[Any] = [*heading(prepared, run), ""]
     lines += layer_picture(model.lists["layer_groups"], target.width)
-    total = built(run)
-    lines += ["", part_table(total, named_parts(run))]
+    total = run.value(BUILT)
+    lines += ["", part_table(total, named_parts(run), target.width)]
     active = run.value("active_parameters")
     if active != run.value("parameters"):
         lines += ["", f"{active:,} ({count(active)}) parameters meet a token"]
@@ -126,7 +123,8 @@ def heading(prepared: Prepared, run: Run) -> Sequence[str]:
     versions = prepared.rules.flags.versions(prepared.settings).items()
     stack = ", ".join(f"{name} {version}" for name, version in versions)
     checked = "checked against its class" if model.verified else "never checked"
-    total = built(run)
+    checked = "; ".join(model.absent) or checked
+    total = run.value(BUILT)
     counted = model.counted_parameters
     exact = "" if counted in (None, total) else f"; the source counts {counted:,}"
     return (
@@ -139,7 +137,7 @@ def heading(prepared: Prepared, run: Run) -> Sequence[str]:
 
 def named_parts(run: Run) -> list[tuple[str, int]]:
     """(words, parameters) of every part that there is."""
-    found = [(PARTS[name], value) for name, value in parts(run).items() if value]
-    rest = built(run)
-    rest -= sum(value for _, value in found)
+    formulas = run.rules.formulas
+    found = [(formulas[name].part, value) for name, value in parts(run).items() if value]
+    rest = run.value(BUILT) - sum(value for _, value in found)
     return [*found, ("other matrices", rest)] if rest else found

@@ -39,11 +39,14 @@ def begin(
     best = matches[0]
     read, unread = len({key for _, key in best.read}), len(best.unread)
     say(f"nearest: {best.architecture.id}, which reads {read} keys and leaves {unread} open")
+    for part in made[1:]:
+        say(f"the text part is of a new type too: {part.place}")
     others = {match.total: match.architecture.id for match in reversed(matches[:12])}
     others.pop(best.total, None)
     for total, family in list(others.items())[-2:]:
         say(f"read like {family} it would have {total:,} parameters")
-    place(made, folder)
+    for file in made:
+        place(file, folder)
     changed = rules_for((*folders, folder))
     model = read_model(changed, raw.config, "auto")
     total = parameters(model)

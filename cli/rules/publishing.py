@@ -15,6 +15,7 @@ from fitcheck.cli.rules.layout import counted, say
 from fitcheck.engine.errors import InputProblem
 from fitcheck.engine.workshop import drawing, golden, graph
 from fitcheck.engine.workshop.copying import write as write_files
+from fitcheck.engine.workshop.everything import everything
 from fitcheck.engine.workshop.written import bring_up_to_date, differing, left_over, text_of
 
 SHOWN = 40  # lines of a difference that are printed
@@ -115,8 +116,9 @@ def _difference(path: str, text: str) -> list[str]:
 def graph_command(
     ids: tuple[str, ...], form: str, path: str | None, folders: tuple[str, ...]
 ) -> int:
-    """Which quantity reads which: all of them, or what these IDs need and what needs them."""
-    text = FORMATS[form](graph.graph(load(folders), ids))
+    """Which quantity reads which: all of training, or what these IDs need and what needs them."""
+    rules = load(folders)
+    text = FORMATS[form](graph.graph(everything(rules) if ids else rules, ids))
     if path is None:
         say(text.rstrip("\n"))
         return 0

@@ -51,11 +51,15 @@ def list_command(folders: tuple[str, ...], as_json: bool) -> int:
         say(json.dumps({"files": files, **numbers}, indent=2))
         return 0
     lines: list[str] = []
-    repeated = Counter(e.id for e in found)
+    repeated = Counter(e.id for e in found if e.mode is None)  # a bare id is training's
     for kind, title in KINDS.items():
         shown = [e for e in found if e.kind == kind]
         if shown:
-            lines += [title, *columns([_row(e, repeated[e.id] > 1) for e in shown], 2), ""]
+            lines += [
+                title,
+                *columns([_row(e, repeated[e.id] > (e.mode is None)) for e in shown], 2),
+                "",
+            ]
     amounts = (counted(numbers["cards"], "card"), counted(numbers["models"], "catalogue model"))
     lines.append(f"{amounts[0]} (fitcheck --list-gpus), {amounts[1]}")
     say(*lines)

@@ -15,6 +15,7 @@ from fitcheck.engine.formula import Constant, Evidence, Formula, Table
 from fitcheck.engine.profile import Profile
 from fitcheck.engine.rules import Rules
 from fitcheck.engine.workshop.block_page import blocks_of, users
+from fitcheck.engine.workshop.everything import everything
 from fitcheck.engine.workshop.index import Entry, find, readers
 from fitcheck.engine.workshop.values import value_text
 
@@ -51,11 +52,12 @@ def _text(entry: Entry) -> str:
 
 def _body(rules: Rules, entry: Entry, text: str) -> Iterator[str]:
     if entry.kind in ("component", "quantity"):
-        yield from formula_lines(rules, rules.formula(entry.id))
+        whole = everything(rules)
+        yield from formula_lines(whole, whole.formula(entry.id))
         return
     if entry.kind == "profile":
-        kind = entry.folder.rpartition("/")[2]
-        yield from profile_lines(next(p for p in rules.profiles[kind] if p.id == entry.id))
+        kind, home = entry.folder.split("/")[1], rules.modes[entry.mode] if entry.mode else rules
+        yield from profile_lines(next(p for p in home.profiles[kind] if p.id == entry.id))
         return
     yield from text.rstrip("\n").split("\n")
     if entry.kind in ("architecture", "block"):

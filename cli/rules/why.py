@@ -50,7 +50,7 @@ class WhyCommand(EstimateCommand):
             params=[
                 click.Argument(["id"], shell_complete=complete_id),
                 click.Argument(["model"], required=False, shell_complete=complete_model),
-                *options.training_options(rules.flags),
+                *options.flag_options(rules.flags),
                 *own,
             ],
             help=ABOUT,
@@ -63,7 +63,7 @@ class WhyCommand(EstimateCommand):
         return None
 
     def invoke(self, ctx: click.Context) -> int:
-        flags = options.training_given(options.given(ctx), self.rules.flags)
+        flags = options.flags_given(options.given(ctx), self.rules.flags)
         return answer(self.rules, ctx.params, flags)
 
 
@@ -111,6 +111,12 @@ def target(rules: Rules, name: str) -> tuple[str, str]:
     if name.removeprefix("profiles/").rstrip("/") in rules.profiles and "/" in name:
         return name.removeprefix("profiles/").rstrip("/"), ""
     entry = find(rules, name)
+    if entry.mode is not None:
+        command = home.command if (home := rules.modes[entry.mode].mode) else entry.mode
+        raise InputProblem(
+            f"`{name}` is of the mode {entry.mode}: `fitcheck {command} MODEL --derive ID` says "
+            "which case of a quantity holds and why."
+        )
     if entry.kind in ("component", "quantity"):
         return "formula", entry.id
     if entry.kind in ("profile", "status", "architecture"):

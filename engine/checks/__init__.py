@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from ..errors import FitcheckError, Problem, RuleFileError
-from ..loading import SPECIAL, Loader, Roots, misnamed, profile_kinds, roots_of
+from ..loading import SPECIAL, Loader, Roots, misnamed, placed, profile_kinds, roots_of
+from ..modes import HEAD, modes_of
 from ..rules import Rules
 from ..yaml_source import Source
 from .architecture_checks import ARCHITECTURE_CHECKS
 from .card_checks import check_cards
 from .claims import check_claims
-from .composition_checks import COMPOSITION_CHECKS
+from .composition_checks import COMPOSITION_CHECKS, check_given
 from .cross_checks import CROSS_CHECKS
 from .flag_checks import FLAG_CHECKS
 from .formula_checks import FORMULA_CHECKS
 from .limits import check_amount
+from .mode_checks import MODE_CHECKS
 from .profile_checks import PROFILE_CHECKS
 from .shape import check_shape
 from .status_checks import STATUS_CHECKS
@@ -35,6 +37,26 @@ NEED_NAMES = ("check_units", "check_unused", "check_cases", "check_examples")
 
 def check_shapes(loader: Loader) -> list[Problem]:
     """The shape of every file; with overlays that of theirs, as the bundled ones were checked."""
+    return [*(shapes_of_mode(loader) if loader.mode else ()), *shared_shapes(loader)]
+
+
+def shapes_of_mode(loader: Loader) -> list[Problem]:
+    """The shape of the files that a mode has to itself."""
+    kinds = [*profile_kinds(loader.roots, loader.mode), "statuses"]
+    folders = {placed(f"profiles/{k}", loader.mode): k for k in kinds}
+    found: list[Problem] = []
+    for stem, source, _ in loader.sources(placed("formulas", loader.mode)):
+        found += check_shape(source, stem if stem in (*SPECIAL, HEAD) else "formula")
+    for folder, kind in folders.items():
+        for stem, source, _ in loader.sources(folder):
+            found += check_shape(source, "status" if kind == "statuses" else "profile")
+            if str(source.data.get("id")) != stem:
+                found.append(misnamed(source, stem, source.data.get("id")))
+    return found
+
+
+def shared_shapes(loader: Loader) -> list[Problem]:
+    """The shape of the files that training and every mode read."""
     problems: list[Problem] = []
     overlaid = any(overlay for _, overlay in loader.roots)
 
@@ -79,13 +101,17 @@ def check_meaning(rules: Rules, misshapen: bool = False) -> list[Problem]:
         if not found and formula.id not in rules.broken:
             found += attempted(partial(check_claims, rules, formula), misshapen)
         problems += found
+    families: tuple[Callable[[Rules], Iterable[Problem]], ...]
+    families = (*ARCHITECTURE_CHECKS, *COMPOSITION_CHECKS)
+    if rules.mode is not None:
+        families = (check_given,)  # what nothing reads in one mode another may read
     for check_files in (
         *FLAG_CHECKS,
         *CROSS_CHECKS,
         *PROFILE_CHECKS,
         *STATUS_CHECKS,
-        *ARCHITECTURE_CHECKS,
-        *COMPOSITION_CHECKS,
+        *families,
+        *MODE_CHECKS,
     ):
         problems += attempted(partial(check_files, rules), misshapen or bool(problems))
     return problems
@@ -103,12 +129,15 @@ def collected(loader: Loader, misshapen: bool) -> Rules | None:
         return None
 
 
-def check_all(loader: Loader) -> tuple[Rules | None, tuple[Problem, ...]]:
-    """The rules as far as they can be read, and every problem."""
+def check_all(loader: Loader, own: bool = False) -> tuple[Rules | None, tuple[Problem, ...]]:
+    """
+    The rules as far as they can be read, and every problem; with `own`, the shape of what a mode
+    shares with training was checked before.
+    """
     excess = check_amount(loader.roots)
     if excess:
         return None, excess
-    problems = check_shapes(loader)
+    problems = shapes_of_mode(loader) if own else check_shapes(loader)
     rules = collected(loader, bool(problems))
     shaped = {p.mark.path for p in problems}
     # a file of the wrong shape is reported once, by its schema
@@ -120,17 +149,37 @@ def check_all(loader: Loader) -> tuple[Rules | None, tuple[Problem, ...]]:
         problems += check_meaning(rules, misshapen)
         cards = [source for _, source, _ in loader.sources("gpus")]
         problems += attempted(partial(check_cards, cards, rules.units), bool(problems))
-    return rules, tuple(sorted(set(problems), key=lambda p: (p.mark, p.code, p.message)))
+    return rules, in_order(problems)
 
 
 def check_roots(roots: Roots | None = None) -> tuple[Problem, ...]:
-    """Every problem of the files under these roots (default: the bundled ones)."""
-    return check_all(Loader(roots if roots is not None else roots_of()))[1]
+    """Every problem of the files under these roots (default: the bundled ones), of all modes."""
+    return check_modes(roots if roots is not None else roots_of())[1]
 
 
-def checked_rules(roots: Roots) -> Rules:
-    """The rules under these roots; raises `RuleFileError` with every problem of every file."""
-    rules, problems = check_all(Loader(roots))
+def check_modes(roots: Roots) -> tuple[list[Rules | None], tuple[Problem, ...]]:
+    """The rules of training and of each mode as far as they can be read, and every problem."""
+    loader = Loader(roots)
+    rules, problems = check_all(loader)
+    found = [rules]
+    for mode in modes_of(roots):
+        rules, more = check_all(loader.in_mode(mode), True)
+        found.append(rules)
+        problems = in_order((*problems, *more))
+    return found, problems
+
+
+def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Each problem once, by its place."""
+    return tuple(sorted(set(problems), key=lambda p: (p.mark, p.code, p.message)))
+
+
+def checked_rules(roots: Roots, mode: str | None = None) -> Rules:
+    """
+    The rules under these roots, of training or of a mode; raises `RuleFileError` with every problem
+    of every file that it reads.
+    """
+    rules, problems = check_all(Loader(roots, mode=mode))
     if problems or rules is None:
         raise RuleFileError(problems)
     return rules

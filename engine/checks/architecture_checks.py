@@ -7,11 +7,13 @@ from typing import Any
 
 from ..architecture import Architecture
 from ..architecture_expressions import BUILT_IN, Placed, expressions
+from ..composing import GROUPS
 from ..errors import Problem, RuleFileError
 from ..field_scope import FieldScope
 from ..rules import Rules
 from ..scope import suggest
 from ..template import holes
+from ..versions import parse_bounds
 from ..yaml_source import Path
 from .flag_checks import parsed
 
@@ -39,6 +41,7 @@ def check_one(rules: Rules, architecture: Architecture) -> Iterator[Problem]:
     if "refuse" in architecture.own:
         yield from sentence(architecture, ("refuse", "says"), REFUSAL_HOLES)
         return
+    yield from absent(rules, architecture)
     data = architecture.data
     outside = set(rules.flags.libraries())
     if "text" in data:  # the file of the text part has been read before
@@ -56,10 +59,43 @@ def check_one(rules: Rules, architecture: Architecture) -> Iterator[Problem]:
             yield from sentence(architecture, ("fields", name, "warn"), known)
     for index in range(len(data.get("checks", ()))):
         yield from sentence(architecture, ("checks", index, "says"), known)
+    for kind in data.get("paths", ()):
+        yield from sentence(architecture, ("paths", kind), known)
+    for kind in GROUPS:
+        for index, group in enumerate(data.get(kind, ())):
+            if "path" in group:
+                yield from sentence(architecture, (kind, index, "path"), known)
+    if "defaults" in data:
+        yield from sentence(architecture, ("defaults", "says"), {"values": None})
+        every = {name for other in rules.architectures for name in other.own.get("fields", {})}
+        for index, name in enumerate(data["defaults"]["of"]):
+            if name not in every:
+                source, place = architecture.home(("defaults", "of", index))
+                message = f"No file has a field `{name}`.{suggest(name, sorted(every))}"
+                yield source.problem("F201", "unknown-symbol", source.mark(place), message)
     if "unverified" in data:
         yield from sentence(architecture, ("unverified", "says"), known)
     for index in range(len(data.get("remarks", ()))):
         yield from sentence(architecture, ("remarks", index, "says"), {**known, "key": None})
+
+
+def absent(rules: Rules, architecture: Architecture) -> Iterator[Problem]:
+    """F108, F201: types of this file that versions of known libraries have no class of."""
+    source, kinds = architecture.source, architecture.own.get("matches", {}).get("model_type", ())
+    for kind, libraries in architecture.own.get("absent", {}).items():
+        place = source.key_mark(("absent", kind))
+        if kind not in kinds:
+            message = f"This file does not claim model_type `{kind}`.{suggest(kind, kinds)}"
+            yield source.problem("F108", "bad-value", place, message)
+        for library, bounds in libraries.items():
+            known = rules.flags.libraries()
+            if library not in known:
+                message = f"`{library}` is no version flag.{suggest(library, known)}"
+                yield source.problem("F201", "unknown-symbol", place, message)
+            try:
+                parse_bounds(bounds)
+            except ValueError as error:
+                yield source.problem("F108", "bad-value", place, f"{error}.")
 
 
 def part_names(architecture: Architecture, placed: Placed) -> Iterator[Problem]:
@@ -77,13 +113,15 @@ def scope(known: dict[str, Any]) -> FieldScope:
 
 
 def sentence(architecture: Architecture, path: Path, known: Any) -> Iterator[Problem]:
-    """F211: the holes of a sentence are names that are there."""
+    """F211: the holes of a sentence are names that are there; a check may have expressions."""
     text: Any = architecture.own if path[0] == "refuse" else architecture.data
     for part in path:
         text = text[part]
+    source, place = architecture.home(path)
     for hole, _, _ in holes(str(text)):
-        if hole not in known:
-            source, place = architecture.home(path)
+        if path[0] == "checks" and not hole.isidentifier():
+            yield from parsed(source, place, hole, scope(known))
+        elif hole not in known:
             yield source.problem(
                 "F211",
                 "bad-sentence",

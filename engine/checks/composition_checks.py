@@ -203,11 +203,14 @@ def names_read(data: Mapping[str, Any], rules: Rules) -> set[str]:
     for spec in data.get("fields", {}).values():
         names |= holes_of(spec.get("warn", ""))
     for entry in (*data.get("checks", ()), *data.get("remarks", ())):
-        names |= holes_of(entry["says"])
+        for hole in holes_of(entry["says"]):
+            names |= {hole} | names_of(hole)
     names |= holes_of(data.get("unverified", {}).get("says", ""))
+    for path in data.get("paths", {}).values():
+        names |= holes_of(path)
     for kind in GROUPS:
         for group in data.get(kind, ()):
-            names |= holes_of_parts(group)
+            names |= holes_of_parts(group) | holes_of(group.get("path", ""))
     return names
 
 

@@ -10,7 +10,7 @@ from ..formula import Formula, Symbol
 from ..rules import Rules
 from ..scope import suggest
 
-JSON_UNITS = ("MiB", "whole MiB", "byte", "percent", "truth", "text")
+JSON_UNITS = ("MiB", "whole MiB", "MiB to 6 decimals", "byte", "percent", "truth", "text")
 
 
 def check_cycles(rules: Rules) -> Iterator[Problem]:
@@ -167,7 +167,7 @@ def check_json(rules: Rules) -> Iterator[Problem]:
             taken[key] = formula
             for name in outer:
                 inner.setdefault(name, []).append(key)
-            if unit.endswith("MiB") and formula.unit.text != "byte":
+            if "MiB" in unit and formula.unit.text != "byte":
                 yield formula.source.problem(
                     "F215",
                     "json-unit",

@@ -28,20 +28,21 @@ def check_flags(rules: Rules) -> Iterator[Problem]:
                 source.mark(("flags", name, "group")),
                 f"`{flag.group}` is not listed under groups.{suggest(flag.group, flags.groups)}",
             )
-        if flag.option in source.data.get("reserved", ()):
+        if set(options_of(flag)) & set(flags.reserved):
             yield source.problem(
                 "F106",
                 "bad-flag",
                 source.mark(("flags", name, "option")),
                 f"{flag.option} is an option of the program itself; use another one.",
             )
-        if options.setdefault(flag.option, name) != name:
-            yield source.problem(
-                "F106",
-                "bad-flag",
-                source.mark(("flags", name, "option")),
-                f"{flag.option} is the option of `{options[flag.option]}` already.",
-            )
+        for option in options_of(flag):
+            if options.setdefault(option, name) != name:
+                yield source.problem(
+                    "F106",
+                    "bad-flag",
+                    source.mark(("flags", name, "option")),
+                    f"{option} is the option of `{options[option]}` already.",
+                )
         if flag.null_without and flag.null_without not in flags.flags:
             yield unknown(source, ("flags", name, "null_without"), flag.null_without, flags.flags)
     for name, short in flags.shorthands.items():
@@ -64,6 +65,11 @@ def check_flags(rules: Rules) -> Iterator[Problem]:
                     source.mark(("conflicts", index, "says")),
                     f"`{{{hole}}}` is not a flag.{suggest(hole, flags.flags)}",
                 )
+
+
+def options_of(flag: Flag) -> tuple[str, ...]:
+    """Every spelling of a flag on the command line."""
+    return (flag.option, *flag.aliases)
 
 
 def check_hints(rules: Rules) -> Iterator[Problem]:

@@ -7,14 +7,14 @@ among the aliases, as plain text first, so that no run parses the whole folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from ..data_cache import cache_of, save_caches
-from ..errors import FitcheckError
+from ..errors import FitcheckError, InputProblem
 from ..paths import data_folder
 from ..record import record
-from .names import RawModel, is_hub_id
+from .names import RawModel, is_hub_id, quoted
 
 _BUNDLED = "profiles/models"
 
@@ -63,31 +63,52 @@ class Catalogue:
         return cls(data_folder(_BUNDLED))
 
     def find(self, text: str) -> Entry | None:
-        """The entry with this Hub id or alias, capitals ignored; None if there is none.
+        """The entry with this Hub id or alias, or with this name whoever its owner is; else None.
 
-        Raises FitcheckError if the file is damaged or two files claim the same alias.
+        Capitals are ignored. Raises FitcheckError if the file is damaged or two files claim the
+        same alias, InputProblem if models of several owners have the name.
         """
         wanted = folded(text)
         compiled = self._compiled()
         if compiled is not None and wanted in compiled.NAMES:
             return Entry(*compiled.ENTRIES[compiled.NAMES[wanted]])
+        if compiled is not None:
+            files = {file for name, file in compiled.NAMES.items() if name.endswith(f"/{wanted}")}
+            known = self._only(wanted, files)
+            return Entry(*compiled.ENTRIES[known]) if known else None
         if is_hub_id(wanted):  # so that no text reaches beyond the folder
             file = _stem(wanted) + ".yaml"
             if os.path.isfile(os.path.join(self.folder, file)):
                 entry = self._entry(file, self._text(file))
                 save_caches()
                 return entry
-        found = []
+        found, named = list[Entry](), set[str]()  # by the whole name, and by what follows the owner
         for file in self._files():
             content = self._text(file)
             if wanted in folded(content):
                 entry = self._entry(file, content)
-                if wanted in map(folded, entry.aliases):
+                names = [folded(name) for name in (entry.hub_id, *entry.aliases)]
+                if wanted in names:
                     found.append(entry)
+                if any(name.endswith(f"/{wanted}") for name in names):
+                    named.add(file)
         if len(found) > 1:
-            files = " and ".join(entry.file for entry in found)
-            raise FitcheckError(f"The name '{wanted}' is an alias in {files} of {_BUNDLED}.")
-        return found[0] if found else None
+            both = " and ".join(entry.file for entry in found)
+            raise FitcheckError(f"The name '{wanted}' is an alias in {both} of {_BUNDLED}.")
+        if found:
+            return found[0]
+        only = self._only(wanted, named)
+        return self._entry(only, self._text(only)) if only else None
+
+    def _only(self, name: str, files: Collection[str]) -> str | None:
+        """The one file of a model that is called so whoever its owner is, None without any."""
+        if len(files) > 1:
+            ids = sorted(file.removesuffix(".yaml").replace("--", "/") for file in files)
+            raise InputProblem(
+                f"{quoted(name)} is the name of several models of the bundled catalogue: "
+                f"{', '.join(ids)}. Write one of them whole."
+            )
+        return next(iter(files), None)
 
     def _compiled(self) -> Any:
         """The generated module of a wheel, where this is its catalogue."""

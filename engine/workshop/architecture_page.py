@@ -35,10 +35,13 @@ def architecture_page(book: Book, found: Architecture) -> str:
         *section("Extends", extends(book, here, found)),
         *section("Refused", caveat(own.get("refuse"))),
         *section("Checked for", verified(own.get("verified", ()))),
+        *section("Without a class", classless(own.get("absent", {}))),
+        *section("Where its modules stand", places(own.get("paths", {}))),
         *section("Any other model_type", caveat(own.get("unverified"))),
         *section("Text part", text_part(own.get("text"))),
         *section("What is read of it", fields(own.get("fields", {}))),
         *section("Computed", computed(own.get("fields", {}))),
+        *section("Said where the class's own number stands in", defaults(own.get("defaults"))),
         *section("Constants", constants(own.get("constants", {}))),
         *section("Remarks", remarks(own.get("remarks", ()))),
         *section("Refused after reading", checks(own.get("checks", ()))),
@@ -157,9 +160,31 @@ def computed(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return table(("field", "is", "meaning"), rows)
 
 
+def classless(entries: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The model types that some versions of a library have no class of."""
+    rows = [
+        (code(kind), ", ".join(code(f"{library}{bounds}") for library, bounds in found.items()))
+        for kind, found in entries.items()
+    ]
+    return table(("model_type", "in"), rows)
+
+
+def places(entries: Mapping[str, str]) -> list[str]:
+    """The paths of the stacks of layers, and of what stands around them."""
+    rows = [(code(kind), code(path)) for kind, path in entries.items() if path]
+    return table(("modules of", "below"), rows)
+
+
 def constants(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
     rows = [(code(n), nested(e["value"]), sentence(str(e["meaning"]))) for n, e in entries.items()]
     return table(("constant", "value", "meaning"), rows)
+
+
+def defaults(said: Mapping[str, Any] | None) -> list[str]:
+    """What is said of absent sizes, and which fields are sizes."""
+    if not said:
+        return []
+    return [sentence(said["says"]), "", ", ".join(code(n) for n in said["of"]) + ".", ""]
 
 
 def remarks(entries: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -7,7 +7,9 @@ import os
 from ..errors import Mark
 from ..formula import Evidence
 from ..grades import KINDS
+from ..loading import placed
 from ..rules import Rules
+from .everything import Everything
 from .markdown import code, link, origin, plain, sentence, table
 
 DIRECTIONS = {
@@ -28,6 +30,20 @@ class Book:
         folder = "components" if self.rules.formulas[name].live else "quantities"
         return f"{folder}/{name}.md"
 
+    def folder(self, kind: str) -> str:
+        """Where the pages of profiles of a kind, or of statuses, lie."""
+        return placed(f"profiles/{kind}", self.rules.mode.id if self.rules.mode else None)
+
+    def command(self, name: str) -> str:
+        """The command that shows a quantity with somebody's numbers."""
+        home = self.rules.home(name) if isinstance(self.rules, Everything) else self.rules
+        return f"fitcheck {f'{home.mode.command} ' if home.mode else ''}MODEL ... --derive {name}"
+
+    def graph(self, name: str) -> str:
+        """The drawing that has a quantity in it."""
+        home = self.rules.home(name) if isinstance(self.rules, Everything) else self.rules
+        return graph_of(home)
+
     def named(self, here: str, name: str) -> str:
         """A quantity as a link where it has a page, else as code."""
         known = name in self.rules.formulas
@@ -39,6 +55,11 @@ class Book:
             return code(mark.path)
         part = f"#L{line}" if line else ""
         return link(here, f"../{mark.path}{part}", f"{mark.path}{f':{line}' if line else ''}")
+
+
+def graph_of(rules: Rules) -> str:
+    """The page of the dependency graph of training or of a mode."""
+    return f"graph-{rules.mode.id}.svg" if rules.mode else "graph.svg"
 
 
 def graded(evidence: Evidence) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from ..loading import files_of, rule_folders
 from ..record import record
 from ..rules import Rules
+from .everything import own
 from .reference import Configuration, Outcome, configurations, evaluate
 
 
@@ -73,7 +74,8 @@ def compare(
     for configuration in configurations():
         progress(configuration.title)
         old, new = evaluate(before, configuration), evaluate(after, configuration)
-        changes.append(Change(configuration, old, new, moves(before, after, old, new)))
+        sides = configuration.rules(before), configuration.rules(after)
+        changes.append(Change(configuration, old, new, moves(*sides, old, new)))
     files = changed_files(before, after)
     changed = {
         os.path.basename(place).rpartition(".")[0]
@@ -83,7 +85,8 @@ def compare(
     used = frozenset[tuple[str, str]]().union(*(c.after.cases for c in changes))
     untried = [
         (formula.id, case.id)
-        for formula in after.formulas.values()
+        for part in (after, *after.modes.values())
+        for formula in own(after, part)
         if formula.id in changed
         for case in formula.cases
         if (formula.id, case.id) not in used

@@ -58,7 +58,7 @@ def facts(book: Book, here: str, formula: Formula) -> list[str]:
         ("JSON", ", ".join(keys)),
         ("status", f"{formula.status}: no run that uses it is called safe"),
         ("file", book.file(here, formula.source.mark(), formula.overlay)),
-        ("with your numbers", code(f"fitcheck MODEL ... --derive {formula.id}")),
+        ("with your numbers", code(book.command(formula.id))),
     ]
     kept = [r for r in rows if r[1] and (r[0] != "status" or formula.status != "stable")]
     return table(("", ""), kept)
@@ -109,8 +109,8 @@ def math_name(name: str) -> str:
 def math(tree: ex.Node) -> str:
     """An expression in GitHub's math; words and texts are set as such."""
 
-    def leaf(node: ex.Name | ex.Item, loop: Mapping[str, Any]) -> str:
-        name = math_name(node.id)
+    def leaf(node: ex.Name | ex.Item | ex.Call, loop: Mapping[str, Any]) -> str:
+        name = math_name("" if isinstance(node, ex.Call) else node.id)
         return rf"{name}^{{({node.var})}}" if isinstance(node, ex.Item) else name
 
     shown = Printer(LATEX, leaf).show(tree)
@@ -272,5 +272,5 @@ def neighbours(book: Book, here: str, formula: Formula) -> list[str]:
         )
         if found
     ]
-    picture = link(here, "graph.svg", "the whole graph")
+    picture = link(here, book.graph(formula.id), "the whole graph")
     return [*table(("", ""), rows), f"In one picture: {picture}.", ""]

@@ -27,10 +27,11 @@ def page(rules: Rules) -> str:
 
 
 def _section(rules: Rules, configuration: Configuration) -> Iterator[str]:
-    outcome = evaluate(rules, configuration)
+    outcome, words = evaluate(rules, configuration), " ".join(command(rules, configuration))
+    rules = configuration.rules(rules)
     yield f"## {configuration.title}"
     yield ""
-    yield f"`{' '.join(command(rules, configuration))}`"
+    yield f"`{words}`"
     yield ""
     if outcome.refused:
         yield f"Refused: {outcome.refused}"
@@ -62,7 +63,8 @@ def _exact(value: Any) -> str:
 
 def command(rules: Rules, configuration: Configuration) -> list[str]:
     """The words of the command line that asks for a configuration."""
-    words = ["fitcheck", configuration.model]
+    rules = configuration.rules(rules)
+    words = ["fitcheck", *([rules.mode.command] if rules.mode else []), configuration.model]
     for name, value in configuration.flags.items():
         short = rules.flags.shorthands.get(name)
         if short is not None:

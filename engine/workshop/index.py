@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from ..cards import find_card
 from ..errors import InputProblem
-from ..loading import SPECIAL, files_of, profile_kinds
+from ..loading import SPECIAL, files_of, placed, profile_kinds
+from ..modes import HEAD
 from ..record import record
 from ..rules import Rules
 from ..scope import suggest
 from ..yaml_source import read
+from .everything import own
 
 
 @record
@@ -25,6 +27,7 @@ class Entry:
     path: str
     said: str
     overlay: bool
+    mode: str | None = None
 
     @property
     def name(self) -> str:
@@ -34,46 +37,67 @@ class Entry:
 
 def entries(rules: Rules) -> list[Entry]:
     """Formulas, vocabulary, profiles, statuses, architectures and blocks, folder by folder."""
-    return [*_formulas(rules), *_profiles(rules)]
+    modes = rules.modes.values()
+    return [
+        *_formulas(rules, rules),
+        *(entry for part in modes for entry in _formulas(rules, part)),
+        *_profiles(rules),
+        *(entry for part in modes for entry in _profiles(part)),
+        *_families(rules),
+    ]
 
 
-def _formulas(rules: Rules) -> Iterator[Entry]:
+def mode_name(rules: Rules) -> str | None:
+    """The mode of some rules; None for training."""
+    return rules.mode.id if rules.mode is not None else None
+
+
+def _formulas(rules: Rules, part: Rules) -> Iterator[Entry]:
+    mode = mode_name(part)
+    folder = placed("formulas", mode)
     shown = sorted(
-        rules.formulas.values(),
+        own(rules, part),
         key=lambda f: (not f.live, f.order if f.live else 0, f.id.casefold()),
     )
-    files = files_of(rules.roots, "formulas")
+    files = files_of(rules.roots, folder)
     for formula in shown:
         if formula.id in files:
             kind = "component" if formula.live else "quantity"
             yield Entry(
-                "formulas", formula.id, kind, formula.title, formula.status, *files[formula.id]
+                folder, formula.id, kind, formula.title, formula.status, *files[formula.id], mode
             )
-    for stem in SPECIAL:
+    for stem in (*SPECIAL, HEAD):
         if stem in files:
             title = str(read(files[stem][0]).data.get("title", ""))
-            yield Entry("formulas", stem, "vocabulary", title, "stable", *files[stem])
+            yield Entry(folder, stem, "vocabulary", title, "stable", *files[stem], mode)
 
 
 def _profiles(rules: Rules) -> Iterator[Entry]:
-    for kind in profile_kinds(rules.roots):
-        files = files_of(rules.roots, f"profiles/{kind}")
+    mode = mode_name(rules)
+    for kind in profile_kinds(rules.roots, mode):
+        folder = placed(f"profiles/{kind}", mode)
+        files = files_of(rules.roots, folder)
         for profile in rules.profiles.get(kind, ()):
             if profile.id in files:
                 yield Entry(
-                    f"profiles/{kind}",
+                    folder,
                     profile.id,
                     "profile",
                     profile.title,
                     profile.status,
                     *files[profile.id],
+                    mode,
                 )
-    files = files_of(rules.roots, "profiles/statuses")
+    folder = placed("profiles/statuses", mode)
+    files = files_of(rules.roots, folder)
     for status in rules.statuses:
         if status.id in files:
             where = files[status.id]
             state = status.formula.status
-            yield Entry("profiles/statuses", status.id, "status", status.title, state, *where)
+            yield Entry(folder, status.id, "status", status.title, state, *where, mode)
+
+
+def _families(rules: Rules) -> Iterator[Entry]:
     files = files_of(rules.roots, "profiles/architectures")
     for architecture in rules.architectures:
         title = str(architecture.own.get("title", ""))
@@ -106,11 +130,13 @@ def find(rules: Rules, text: str) -> Entry:
     Raises
     ------
     InputProblem
-        Nothing has the id, or several have; the message says which.
+        Nothing has the id, or several have; the message says which. An id that training has is
+        training's; the file of a mode with the same id has a name, such as `statuses/MODE/ID`.
     """
     known = entries(rules)
     wanted = text.removesuffix(".yaml").removeprefix("profiles/")
     found = [e for e in known if wanted in (e.id, e.name)]
+    found = [e for e in found if e.mode is None or wanted == e.name] or found
     if len(found) > 1:
         names = " and ".join(e.name for e in found)
         raise InputProblem(f"`{text}` is the id of {names}: write one of them.")

@@ -9,8 +9,9 @@ from typing import Any
 
 from ..cards import Card
 from ..formula import Formula
+from ..rules import Rules
 from ..yaml_source import read
-from .book import Book
+from .book import Book, graph_of
 from .card_page import grade, mib
 from .codes import Page
 from .markdown import code, link, page, plain, sentence, table
@@ -37,6 +38,9 @@ def index_page(book: Book, cards: Sequence[Card], codes: Mapping[str, Page]) -> 
         "blocks": blocks(book),
         "cards": card_table(cards),
         "codes": code_table(codes),
+        "modes": [
+            line for part in rules.modes.values() for line in mode_section(Book(part), rules)
+        ],
     }
     with open(os.path.join(_FOLDER, "index.md"), encoding="utf-8") as handle:
         text = handle.read()
@@ -101,6 +105,35 @@ def json_keys(book: Book, entries: Sequence[Mapping[str, Any]]) -> list[str]:
     return table(("key", "shown in", "explained by"), [r for r in rows if r[2]])
 
 
+def mode_section(book: Book, training: Rules) -> list[str]:
+    """What a mode adds: its command, flags, quantities, keys of the JSON, verdicts and profiles."""
+    rules = book.rules
+    mode = rules.mode
+    assert mode is not None
+    mine = [f for f in rules.formulas.values() if f.id not in training.formulas]
+    place = book.file(HERE, mode.formula.source.mark(), mode.formula.overlay)
+    flags = [(code(f.option), plain(f.help)) for f in rules.flags.flags.values()]
+    keys = [
+        (code(key), plain(shown), link(HERE, book.quantity(f.id), code(f.id)))
+        for f in sorted(mine, key=lambda f: (f.order, f.id))
+        for key, shown in f.json.items()
+    ]
+    flag_keys = [code(f"{mode.block}.{f.json}") for f in rules.flags.flags.values() if f.json]
+    return [
+        f"### {plain(mode.title)}",
+        "",
+        f"{code(f'fitcheck {mode.command} MODEL ...')}, from {place}. In the JSON its flags are "
+        f"{', '.join(flag_keys)}; further keys are those above that belong to no quantity of "
+        f"training. [Which quantity reads which]({graph_of(rules)}).",
+        "",
+        *table(("flag", "meaning"), flags),
+        *quantities(book, sorted(mine, key=lambda f: (not f.live, f.order, f.id))),
+        *table(("key", "shown in", "explained by"), keys),
+        *verdicts(book),
+        *profiles(book),
+    ]
+
+
 def quantities(book: Book, formulas: Sequence[Formula]) -> list[str]:
     rows = [
         (link(HERE, book.quantity(f.id), code(f.id)), plain(f.title), sentence(f.counts))
@@ -112,7 +145,7 @@ def quantities(book: Book, formulas: Sequence[Formula]) -> list[str]:
 def verdicts(book: Book) -> list[str]:
     rows = [
         (
-            link(HERE, f"profiles/statuses/{s.id}.md", code(s.id)),
+            link(HERE, f"{book.folder('statuses')}/{s.id}.md", code(s.id)),
             plain(s.title),
             str(s.exit_code),
         )
@@ -124,7 +157,11 @@ def verdicts(book: Book) -> list[str]:
 def profiles(book: Book) -> list[str]:
     rows = [
         (
-            link(HERE, f"profiles/{kind}/{p.id}.md", code(f"{kind}/{p.id}")),
+            link(
+                HERE,
+                f"{book.folder(kind)}/{p.id}.md",
+                code(f"{book.folder(kind).removeprefix('profiles/')}/{p.id}"),
+            ),
             plain(p.title),
         )
         for kind, found in book.rules.profiles.items()

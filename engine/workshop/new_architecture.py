@@ -2,7 +2,8 @@
 
 Every known family is tried on the config as if it were of that family. The nearest is the one that
 finds most of the config's keys under its own names; what it does not read stays open, for a person
-to decide.
+to decide. A config with its text dimensions in an object of their own gets a file for what is
+around them and, where no file covers the type of that object, one for the text part.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..architecture import Architecture, Model, resolve
-from ..config_fields import inside
+from ..config_fields import TOP, Config, inside, text_part
 from ..errors import FitcheckError, InputProblem
 from ..record import record
 from ..rules import Rules
@@ -68,35 +69,75 @@ def shape_keys(config: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def keys_read(architecture: Architecture) -> Iterator[tuple[str, str]]:
-    """(field, key) of everything that a family looks for in a config."""
+def keys_read(architecture: Architecture, config: Config) -> Iterator[tuple[str, str]]:
+    """(field, key) of everything that a family finds in a config, with the object it stands in."""
     for name, spec in architecture.data.get("fields", {}).items():
-        for key in spec.get("from", ()):
-            if key != "model_type":
-                yield name, key
+        for shown_at, found in config.objects(spec) if "from" in spec else ():
+            for key in spec["from"]:
+                if key != "model_type" and inside(found, key) is not None:
+                    yield name, f"{shown_at}{key}"
+
+
+def families(rules: Rules, nested: bool) -> Iterator[tuple[Architecture, str]]:
+    """(family, its first model type) of those whose text dimensions are nested, or are not."""
+    for architecture in rules.architectures:
+        types = architecture.own.get("matches", {}).get("model_type", ())
+        if "refuse" not in architecture.own and types and ("text" in architecture.data) == nested:
+            yield architecture, types[0]
+
+
+def matched(
+    architecture: Architecture, model: Model, config: Config, keys: Sequence[str], plain: bool
+) -> Match:
+    """A family that could read a config, with those of its keys that stay open."""
+    pairs = tuple(keys_read(architecture, config))
+    read = {key for _, key in pairs}
+    known = read | {key.split(".")[0] for key in read if config.top is config.text}
+    fields = {name for name, s in architecture.data.get("fields", {}).items() if "from" in s}
+    absent = len(fields - {field for field, _ in pairs})
+    unread = tuple(key for key in keys if key not in known)
+    return Match(architecture, model, pairs, unread, plain, absent)
 
 
 def nearest(rules: Rules, name: str, config: Mapping[str, Any]) -> list[Match]:
     """The families that can read the config, best first; without those of nested text parts."""
     found = []
     usual = fallback(rules, name, config)
-    for architecture in rules.architectures:
-        types = architecture.own.get("matches", {}).get("model_type", ())
-        if "refuse" in architecture.own or not types or "text" in architecture.data:
-            continue
-        alike = {**config, "model_type": types[0]}
+    for architecture, kind in families(rules, nested=False):
+        alike = {**config, "model_type": kind}
         try:
             model = resolve([architecture], name, alike, "a proposal", None, stack=rules.stack)
         except FitcheckError:
             continue
-        pairs = [(f, k) for f, k in keys_read(architecture) if inside(config, k) is not None]
-        known = {key.split(".")[0] for _, key in pairs}
-        unread = tuple(key for key in shape_keys(config) if key not in known)
-        known_fields = {field for field, _ in pairs}
-        absent = len({field for field, _ in keys_read(architecture)} - known_fields)
-        plain = parameters(model) == usual
-        found.append(Match(architecture, model, tuple(pairs), unread, plain, absent))
+        whole, plain = Config(config, config, ""), parameters(model) == usual
+        found.append(matched(architecture, model, whole, shape_keys(config), plain))
     return sorted(found, key=lambda match: match.score, reverse=True)
+
+
+def nearest_around(rules: Rules, name: str, config: Mapping[str, Any], place: str) -> list[Match]:
+    """The families of nested text parts that can read what is around the object at `place`."""
+    found = []
+    objects = {key for key, value in config.items() if isinstance(value, Mapping)} - {place}
+    keys = [key for key in shape_keys(config) if key not in (place, *objects)]
+    keys += [f"{key}.{inner}" for key in sorted(objects) for inner in shape_keys(config[key])]
+    for architecture, kind in families(rules, nested=True):
+        spec = architecture.data["text"]
+        if place not in spec["at"]:
+            continue
+        alike = {**config, "model_type": kind}
+        try:
+            model = resolve(rules.architectures, name, alike, "", None, stack=rules.stack)
+        except FitcheckError:
+            continue
+        whole = Config(config, text_part(config, spec["at"], None), "")
+        found.append(matched(architecture, model, whole, keys, False))
+    return sorted(found, key=lambda match: match.score, reverse=True)
+
+
+def text_place(rules: Rules, config: Mapping[str, Any]) -> str | None:
+    """The object with the text dimensions, by the names that the known families have for it."""
+    places = dict.fromkeys(p for a, _ in families(rules, True) for p in a.data["text"]["at"])
+    return next((p for p in places if p != TOP and isinstance(config.get(p), Mapping)), None)
 
 
 def fallback(rules: Rules, name: str, config: Mapping[str, Any]) -> int | None:
@@ -109,9 +150,12 @@ def fallback(rules: Rules, name: str, config: Mapping[str, Any]) -> int | None:
 
 def proposal(
     rules: Rules, name: str | None, config: Mapping[str, Any]
-) -> tuple[Skeleton, list[Match]]:
+) -> tuple[list[Skeleton], list[Match]]:
     """
-    The family file for a config, and the families that can read it, that which it extends first.
+    The family files for a config, and the families that can read it, best first.
+
+    There are two files where the text part is of a type that no file covers either; that of the
+    text part stands last.
 
     Raises
     ------
@@ -121,35 +165,73 @@ def proposal(
     kind = config.get("model_type")
     if not isinstance(kind, str) or not kind:
         raise InputProblem("The config has no model_type, so no family file could name it.")
-    known = next((a for a in rules.architectures if a.names(kind)), None)
+    known = covering(rules, kind)
     if known is not None:
         raise InputProblem(
             f"{known.source.path} covers model_type {printable(kind, 60)} already: "
             f"`fitcheck rules eject DIR {known.id}` copies it to be changed."
         )
     stem = name or re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")
-    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,60}", stem):
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,55}", stem):
         raise InputProblem(
             f"`{printable(stem, 60)}` cannot be an id: use lower-case letters and -."
         )
-    matches = nearest(rules, printable(kind, 60), config)
-    if not matches:
-        extended = [str(a.own["extends"]) for a in rules.architectures if "extends" in a.own]
-        common = max(extended, key=extended.count, default="ID")
-        raise InputProblem(
-            f"No known family finds its dimensions in this config. `fitcheck rules show {common}` "
-            "has the fields that most files take over; write a file with the keys of this one."
-        )
+    place, shown = text_place(rules, config), printable(kind, 60)
+    if place is None:
+        matches = nearest(rules, shown, config) or none_reads(rules)
+        return [skeleton(stem, kind, matches[0], config)], matches
+    text: Mapping[str, Any] = config[place]
+    own = text.get("model_type")
+    parts: list[Skeleton] = []
+    alike: Mapping[str, Any] = config
+    if not isinstance(own, str) or covering(rules, own) is None:
+        inner = nearest(rules, shown, text) or none_reads(rules)
+        kinds = inner[0].architecture.own["matches"]["model_type"]
+        alike = {**config, place: {**text, "model_type": kinds[0]}}
+        if isinstance(own, str) and own:
+            parts = [skeleton(f"{stem}-text", own, inner[0], text)]
+    matches = nearest_around(rules, shown, alike, place) or none_reads(rules)
     best = matches[0]
-    text = family_file(stem, kind, best, config)
+    extra = [] if parts or alike is config else [text_line(best, alike[place]["model_type"])]
+    return [skeleton(stem, kind, best, config, extra), *parts], matches
+
+
+def covering(rules: Rules, kind: str) -> Architecture | None:
+    """The file that covers a model type by its name."""
+    return next((a for a in rules.architectures if a.names(kind)), None)
+
+
+def none_reads(rules: Rules) -> list[Match]:
+    """Raise `InputProblem`: there is nothing to extend."""
+    extended = [str(a.own["extends"]) for a in rules.architectures if "extends" in a.own]
+    common = max(extended, key=extended.count, default="ID")
+    raise InputProblem(
+        f"No known family finds its dimensions in this config. `fitcheck rules show {common}` "
+        "has the fields that most files take over; write a file with the keys of this one."
+    )
+
+
+def text_line(best: Match, kind: str) -> str:
+    """Where the text part is, for one that does not say its own model type."""
+    places = ", ".join(best.architecture.data["text"]["at"])
+    return f"text: {{at: [{places}], model_type: {_quoted(kind)}}}"
+
+
+def skeleton(
+    stem: str, kind: str, best: Match, config: Mapping[str, Any], extra: Sequence[str] = ()
+) -> Skeleton:
+    """The file that extends the best match."""
+    text = family_file(stem, kind, best, config, extra)
     then = (
         f"It extends {best.architecture.id} and is a draft. Decide what the open keys mean, then "
         "give its status as stable."
     )
-    return Skeleton(f"profiles/architectures/{stem}.yaml", text, then), matches
+    return Skeleton(f"profiles/architectures/{stem}.yaml", text, then)
 
 
-def family_file(stem: str, kind: str, best: Match, config: Mapping[str, Any]) -> str:
+def family_file(
+    stem: str, kind: str, best: Match, config: Mapping[str, Any], extra: Sequence[str] = ()
+) -> str:
     """The text of the file: what matched, what is open, and nothing else."""
     lines = [
         f"id: {stem}",
@@ -158,6 +240,7 @@ def family_file(stem: str, kind: str, best: Match, config: Mapping[str, Any]) ->
         f"extends: {best.architecture.id}",
         f"matches: {{model_type: [{_quoted(kind)}]}}",
         f"# verified: [{_quoted(kind)}]   once its counts are known to be right",
+        *extra,
         "",
         "# What matched:",
         *(f"#   {f} from {k}: {_value(config, k)}" for f, k in _first_of_each(best.read)),

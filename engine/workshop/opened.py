@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..checks import check_all
+from ..checks import check_modes
 from ..errors import Problem, RuleFileError
 from ..formula import Formula
-from ..loading import Loader, Roots
+from ..loading import Roots
 from ..record import record
 from ..rules import Rules
+from .everything import Everything
 
 READING = ("F1", "F2", "F3")  # codes of files that cannot be read, or whose cases are not settled
 
@@ -32,10 +33,14 @@ class Opened:
 
 
 def open_rules(roots: Roots) -> Opened:
-    """The rules under these roots; raises `RuleFileError` where flags or units cannot be read."""
-    rules, problems = check_all(Loader(roots))
-    if rules is None:
+    """
+    The rules under these roots, of all modes; raises `RuleFileError` where flags or units cannot be
+    read.
+    """
+    (training, *modes), problems = check_modes(roots)
+    if training is None:
         raise RuleFileError(problems)
+    rules = Everything(training, [mode for mode in modes if mode is not None])
     places = {p.mark.path for p in problems if p.code.startswith(READING)}
     unsound = {f.id for f in rules.formulas.values() if f.source.path in places}
     return Opened(rules, problems, frozenset(unsound | rules.broken))

@@ -15,7 +15,7 @@ from .markdown import code, page, plain, section, sentence, table
 
 def profile_page(book: Book, profile: Profile) -> str:
     """A best-match profile: the runs it is for, what it gives, who reads it, and why."""
-    here = f"profiles/{profile.kind}/{profile.id}.md"
+    here = f"{book.folder(profile.kind)}/{profile.id}.md"
     wanted = [(code(k), code(nested(v))) for k, v in profile.matches.items()]
     values = [value(n, v, profile.evidence) for n, v in profile.values.items()]
     source = f"profiles.{profile.kind}."
@@ -27,10 +27,9 @@ def profile_page(book: Book, profile: Profile) -> str:
     lines = [
         f"# {plain(profile.title)}",
         "",
-        f"{code(f'{profile.kind}/{profile.id}')}, {status(profile.status)}in "
+        f"{code(here.removeprefix('profiles/').removesuffix('.md'))}, {status(profile.status)}in "
         f"{book.file(here, profile.mark, profile.overlay)}. Of the profiles of a kind that match "
-        "a run, the one whose keys include those of the others is taken; "
-        f"{code(f'fitcheck rules why {profile.kind} MODEL ...')} says which one and why.",
+        f"a run, the one whose keys include those of the others is taken{why(book, profile)}.",
         "",
         *section("For which runs", table(("key", "has to be"), wanted) or fallback()),
         *section("What it gives", table(("name", "value", "rests on"), values)),
@@ -39,6 +38,13 @@ def profile_page(book: Book, profile: Profile) -> str:
         *section("Read by", [f"- {book.named(here, name)}" for name in used]),
     ]
     return page(lines)
+
+
+def why(book: Book, profile: Profile) -> str:
+    """The command that says which profile is taken; it knows the flags of training alone."""
+    if book.rules.mode is not None:
+        return ""
+    return f"; {code(f'fitcheck rules why {profile.kind} MODEL ...')} says which one and why"
 
 
 def status(word: str) -> str:
@@ -69,7 +75,7 @@ def fitted(fit: Mapping[str, Any]) -> list[str]:
 
 def status_page(book: Book, found: Status) -> str:
     """One verdict: when it holds, what it does to the exit status, and what is said."""
-    here, formula = f"profiles/statuses/{found.id}.md", found.formula
+    here, formula = f"{book.folder('statuses')}/{found.id}.md", found.formula
     because = [(code(when), sentence(says)) for when, says in found.because]
     given = [
         (code(n), f"given: {code(s.source)}", sentence(s.meaning))

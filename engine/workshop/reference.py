@@ -28,6 +28,11 @@ class Configuration:
     gpu: str | None
     vram_mib: int | None
     flags: Mapping[str, Any]
+    mode: str | None = None
+
+    def rules(self, rules: Rules) -> Rules:
+        """The rules it is evaluated with: those of its mode."""
+        return rules.modes[self.mode] if self.mode else rules
 
 
 @record
@@ -59,6 +64,7 @@ def configurations() -> tuple[Configuration, ...]:
             entry.get("gpu"),
             entry.get("vram_mib"),
             dict(entry["flags"]),
+            entry.get("mode"),
         )
         for entry in data["configurations"]
     )
@@ -67,6 +73,7 @@ def configurations() -> tuple[Configuration, ...]:
 def evaluate(rules: Rules, configuration: Configuration) -> Outcome:
     """Every quantity of the rules for one configuration."""
     try:
+        rules = configuration.rules(rules)
         prepared = prepare(
             rules,
             configuration.model,

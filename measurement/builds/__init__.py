@@ -1,0 +1,1 @@
+"""fitcheck's counts beside what the installed transformers builds; needs the extra `measure`."""

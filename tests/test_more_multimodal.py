@@ -7,6 +7,7 @@ default config of the class and from changes of the base.
 from __future__ import annotations
 
 import copy
+import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,11 +17,13 @@ import pytest
 import yaml
 
 from fitcheck import Report, estimate
-from fitcheck.engine.errors import FitcheckError
+from fitcheck.engine.errors import FitcheckError, Refusal
 
 GOLDEN = Path(__file__).parent / "golden" / "more_multimodal.yaml"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 BUILT: Mapping[str, Any] = yaml.load(GOLDEN.read_text(encoding="utf-8"), LOADER)
+EVIDENCE = GOLDEN.parents[2] / "measurement" / "evidence" / "cpu_multimodal.jsonl"
+ROWS = [json.loads(line) for line in EVIDENCE.read_text(encoding="utf-8").splitlines()]
 VERSIONS = ("5.24.0", "4.57.6")
 Config = dict[str, Any]
 Linears = Counter[tuple[str, int, int, bool]]
@@ -123,6 +126,18 @@ INPUTS: list[tuple[str, dict[str, Any], int, int]] = [
     ("minicpmv4_6", IMAGE, 10 * 32**2, 10 * 8**2),
     ("minicpmv4_7", IMAGE, 10 * 32**2, 10 * 8**2),
     ("minicpm_ocr", IMAGE, 10 * 32**2, 10 * 16**2),
+    ("glm4v", SIZED, 40**2, 20**2),
+    ("glm46v", SIZED, 40**2, 20**2),
+    ("glmga", SIZED, 40**2, 20**2),
+    ("glm4v_moe", SIZED, 40**2, 20**2),
+    ("glm_ocr", SIZED, 40**2, 20**2),
+    ("qwen2_5_omni_thinker", SIZED, 40**2, 20**2),
+    ("qwen2_5_omni_thinker", AUDIO, 16 * 100, 16 * 50),
+    ("qwen3_omni_moe_thinker", SIZED, 36**2, 18**2),
+    ("qwen3_omni_moe_thinker", AUDIO, 31 * 13, 31 * 13),
+    ("paddleocr_vl", SIZED, 40**2, 20**2),
+    ("aria", IMAGE, 30**2, 256),
+    ("ernie4_5_vl_moe", SIZED, 40**2, 20**2),
 ]
 
 
@@ -155,6 +170,13 @@ def test_every_type_has_its_inputs() -> None:
         ("deepseek_vl", {"vision_config.model_type": "clip_vision_model"}, "SigLIP tower only"),
         ("ovis2", {"hidden_size": 128}, "no run can join"),
         ("ovis2", {"vocab_size": 1001}, "such a head is not modelled"),
+        ("aria", {"vision_config.model_type": "clip_vision_model"}, "idefics3_vision tower only"),
+        ("aria", {"projector_patch_to_query_dict": {"1225": 8}}, "no entry for 4900"),
+        (
+            "ernie4_5_vl_moe",
+            {"text_config.mlp_layer_types": ["dense"]},
+            "1 entries for",
+        ),
         ("minicpmv4_6", {"merger_times": 2}, "more than once"),
         ("minicpmv4_6", {"vision_config.window_kernel_size": [3, 3]}, "only those of four"),
     ],
@@ -162,3 +184,39 @@ def test_every_type_has_its_inputs() -> None:
 def test_what_is_not_modelled(model_type: str, change: Config, message: str) -> None:
     with pytest.raises(FitcheckError, match=message):
         estimate(changed(BUILT[model_type]["base"], change))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_what_the_class_keeps_of_an_input(row: dict[str, Any]) -> None:
+    config = row["config"]
+    kind = "audio" if row["case"].endswith("audio") or "vision_config" not in config else "vision"
+    flags: dict[str, Any] = {"audio_seconds": 1} if kind == "audio" else {"images": 1}
+    report = estimate(config, gpu="b200", seq_len=32_768, flash_attn=True, lora=False, **flags)
+    groups = [g for g in report.run.items("tower_groups") if g["tower"] == kind]
+    layer, around = groups[0], groups[-1]
+    assert layer["tower_width"] == row["width"]
+    plain, eager = row["sdpa"], row["eager"]
+    assert plain["kept_a_layer"] <= layer["kept_width"] <= 1.08 * plain["kept_a_layer"]
+    assert plain["kept_around"] <= around["kept_width"]
+    scores = 4 * row["positions"]
+    assert eager["kept_a_layer"] <= layer["kept_width"] + 3 * scores
+
+
+@pytest.mark.parametrize(
+    ("model_type", "reason"),
+    [
+        ("fast_vlm", "library timm builds"),
+        ("blip-2", "keeps its own in fp32"),
+        ("got_ocr2", "builds them in windows"),
+        ("janus", "network of convolutions"),
+        ("florence2", "attend to another stack"),
+        ("pi0", "on noise, on actions"),
+        ("qwen2_5_omni", "with model_type qwen2_5_omni_thinker"),
+        ("phi4_multimodal", "two matrices that join each"),
+        ("step3p7", "towers of its type, step3p7, are not modelled"),
+    ],
+)
+def test_what_is_refused_by_name(model_type: str, reason: str) -> None:
+    config = {"model_type": model_type, "text_config": BUILT["glm4v"]["base"]["text_config"]}
+    with pytest.raises(Refusal, match=" ".join(reason.split())):
+        estimate(config)

@@ -203,7 +203,9 @@ def adapters_agree(config: Config, model: Any, targets: Any, **flags: Any) -> No
     report = estimated(config, lora_r=4, lora_targets=targets, **flags)
     # From 0.19 on PEFT carries targets over to the experts and the router of some families, which
     # are no modules from transformers 5 on (peft/utils/transformers_weight_conversion.py).
-    assert [*unequal(f"{targets}, parameters", report["parameter_adapters"], real["parameters"])] == []
+    assert [
+        *unequal(f"{targets}, parameters", report["parameter_adapters"], real["parameters"])
+    ] == []
     both = real["modules"] + real["parameters"]
     assert [*unequal(str(targets), report["lora_parameters"], both)] == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import InputProblem, RuleFileError
 from .formula import Case, Formula, Unparsed
@@ -169,6 +169,18 @@ class Rules:
             found = self.functions[key] = self.compile(formula, tree, path)
         return found
 
+    def later(self, formula: Formula, text: str, path: Path) -> Thunk:
+        """`function`, made when it is first called: of several cases only one is taken."""
+        key = (formula.source.path, text)
+        made = self.functions.get(key)
+        if made is not None:
+            return made
+
+        def call(run: Any, loop: Any) -> Any:
+            return self.function(formula, text, path)(run, loop)
+
+        return call
+
     def sentence(self, formula: Formula, text: str) -> Sentence:
         """A sentence of a formula file, its holes made functions once; raises `RuleFileError`."""
         key = (formula.source.path, text)
@@ -264,7 +276,7 @@ class Rules:
                     self.function(formula, case.when_text, (*case.path, "when"))
                     if case.when_text
                     else None,
-                    self.function(formula, case.text, (*case.path, "expr")),
+                    self.later(formula, case.text, (*case.path, "expr")),
                 )
                 for case in formula.cases
             )

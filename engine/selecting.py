@@ -11,7 +11,7 @@ equal modules that a layer has several of, such as experts.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import lru_cache
 
 from .evaluation import EvaluationError
@@ -20,6 +20,7 @@ SIGNS = frozenset("\\*+?()[]{}|^$")  # one of them makes a pattern of a name
 LAYER, COPY = "#", "N"
 TRIED = range(40)  # copies of a module that a pattern is tried on
 LONGEST = 300
+LONGEST_SPAN, MOST_LAYERS = 40, 65_536
 
 
 def is_pattern(word: str) -> bool:
@@ -29,20 +30,41 @@ def is_pattern(word: str) -> bool:
 
 def selected(words: Collection[str], path: str, places: str) -> int:
     """In how many of the layers, `0-4 6`, one of the targets picks the module at this path."""
-    layers = list(numbers(places))
+    return _selected(tuple(words), path, places)
+
+
+@lru_cache(maxsize=65536)  # a run asks the same for several quantities
+def _selected(words: tuple[str, ...], path: str, places: str) -> int:
+    spans = layers_of(places)
+    numbered, plain = _sorted_out(words)
+    if any(path == word or path.endswith(f".{word}") for word in plain):
+        return sum(map(len, spans))
+    if not numbered:
+        return 0
+    return sum(
+        1 for span in spans for layer in span if any(_picks(w, path, layer) for w in numbered)
+    )
+
+
+@lru_cache(maxsize=1024)
+def _sorted_out(words: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The words that may hang on the number of a layer, and those that do not."""
     numbered = [word for word in words if is_pattern(word) or _has_number(word)]
-    if any(_picks(word, path, 0) for word in words if word not in numbered):
-        return len(layers)
-    return sum(1 for layer in layers if any(_picks(w, path, layer) for w in numbered))
+    return numbered, [word for word in words if word not in numbered]
 
 
-def numbers(places: str) -> Iterator[int]:
-    """The layers that `0-4 6 8-9` stands for."""
+@lru_cache(maxsize=1024)
+def layers_of(places: str) -> tuple[range, ...]:
+    """The layers that `0-4 6 8-9` stands for; raises `EvaluationError`."""
+    spans = []
     for part in places.split():
         first, _, last = part.partition("-")
-        if not (first.isdecimal() and (last or first).isdecimal()):
-            raise EvaluationError(f"`{places}` says no layers")
-        yield from range(int(first), int(last or first) + 1)
+        if not (first.isdecimal() and (last or first).isdecimal() and len(part) < LONGEST_SPAN):
+            raise EvaluationError(f"`{places[:LONGEST_SPAN]}` says no layers")
+        spans.append(range(int(first), int(last or first) + 1))
+    if sum(map(len, spans)) > MOST_LAYERS:
+        raise EvaluationError(f"`{places[:LONGEST_SPAN]}` says more than {MOST_LAYERS:,} layers")
+    return tuple(spans)
 
 
 def _picks(word: str, path: str, layer: int) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from fitcheck import estimate
 from fitcheck.engine.errors import FitcheckError, InputProblem, Refusal
 from fitcheck.engine.evaluation import EvaluationError
-from fitcheck.engine.selecting import is_pattern, numbers, selected
+from fitcheck.engine.selecting import is_pattern, layers_of, selected
 
 DENSE = "Qwen/Qwen2.5-7B"
 MIXTURE = "Qwen/Qwen3-30B-A3B"
@@ -50,7 +50,7 @@ EXPERT = "model.layers.#.mlp.experts.N.up_proj"
 def test_in_how_many_layers_a_module_is_picked(
     words: tuple[str, ...], path: str, layers: int
 ) -> None:
-    assert list(numbers("2 5-6 16")) == [2, 5, 6, 16]
+    assert [n for span in layers_of("2 5-6 16") for n in span] == [2, 5, 6, 16]
     assert selected(words, path, "2 5-6 16") == layers
 
 
@@ -123,9 +123,28 @@ def test_what_peft_makes_of_3d_parameters_is_priced(peft: str, made: int) -> Non
     adapted = estimate(MIXTURE, lora_target_parameters="gate_up_proj,down_proj", **run)
     copies = 48 * 3 * each * 2 + 2 * each * made
     assert (plain["A_copies"], adapted["A_copies"]) == (0, copies)
-    assert adapted["activations"] - plain["activations"] == copies
+    inputs = 48 * 2 * 2048 * 8 * (2048 + 768)  # of the 8 experts that see each of 2,048 tokens
+    assert adapted["activations"] - plain["activations"] == copies + inputs
     again = estimate(MIXTURE, lora_target_parameters="down_proj", grad_checkpoint=True, **run)
     assert again["A_copies"] == each * (2 + made)
+
+
+def test_targets_that_peft_carries_over_to_experts() -> None:
+    """As PEFT 0.21 builds it (test_transformers_builds.py); before 0.19 experts are left out."""
+    layers, experts, width, hidden, rank = 48, 128, 768, 2048, 1
+    up = experts * 2 * rank * (hidden + 2 * width)  # gate and up, one parameter of twice the rank
+    down, router = experts * rank * (width + hidden), rank * (hidden + experts)
+    attention = adapters(MIXTURE)
+    carried = estimate(MIXTURE, gpu="b200", lora_targets="all-linear", lora_r=rank)
+    assert carried["parameter_adapters"] == layers * (up + down + router)
+    assert carried["lora_parameters"] == attention + layers * (up + down + router)
+    assert carried["A_copies"] > 0
+    assert adapters(MIXTURE, lora_targets="all-linear", peft="0.18.1") == attention
+    named = adapters(MIXTURE, lora_targets="q_proj,k_proj,v_proj,o_proj,down_proj")
+    assert named == attention + layers * down
+    for half in ("gate_proj", "q_proj,up_proj"):
+        with pytest.raises(Refusal, match="PEFT refuses one without the other"):
+            estimate(MIXTURE, lora_targets=half)
 
 
 def test_parameters_that_are_not_there() -> None:

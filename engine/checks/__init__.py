@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ..errors import FitcheckError, Problem, RuleFileError
@@ -129,15 +129,17 @@ def collected(loader: Loader, misshapen: bool) -> Rules | None:
         return None
 
 
-def check_all(loader: Loader, own: bool = False) -> tuple[Rules | None, tuple[Problem, ...]]:
+def check_all(
+    loader: Loader, known: Sequence[Problem] | None = None
+) -> tuple[Rules | None, tuple[Problem, ...]]:
     """
-    The rules as far as they can be read, and every problem; with `own`, the shape of what a mode
-    shares with training was checked before.
+    The rules as far as they can be read, and every problem; `known` are the problems of training,
+    where those were looked for before a mode is.
     """
     excess = check_amount(loader.roots)
     if excess:
         return None, excess
-    problems = shapes_of_mode(loader) if own else check_shapes(loader)
+    problems = check_shapes(loader) if known is None else [*known, *shapes_of_mode(loader)]
     rules = collected(loader, bool(problems))
     shaped = {p.mark.path for p in problems}
     # a file of the wrong shape is reported once, by its schema
@@ -163,9 +165,8 @@ def check_modes(roots: Roots) -> tuple[list[Rules | None], tuple[Problem, ...]]:
     rules, problems = check_all(loader)
     found = [rules]
     for mode in modes_of(roots):
-        rules, more = check_all(loader.in_mode(mode), True)
+        rules, problems = check_all(loader.in_mode(mode), problems)
         found.append(rules)
-        problems = in_order((*problems, *more))
     return found, problems
 
 

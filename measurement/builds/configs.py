@@ -10,6 +10,7 @@ Config = dict[str, Any]
 # The class of such a type is not in transformers; one of the same layout is.
 SAME_LAYOUT = {"baichuan": "llama", "internlm2": "llama", "internlm": "llama", "minicpm": "llama",
                "mimo": "qwen2", "kimi_k2": "deepseek_v3"}  # fmt: skip
+OTHER_WORDS = ("chatglm", "phi-msft", "qwen")  # the same, with keys of their own
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 TEXTS = ("text_config", "llm_config")
@@ -24,6 +25,11 @@ def copied(config: Config) -> Config:
 def text_of(config: Config) -> Config:
     """The object with the text dimensions."""
     return next((config[key] for key in TEXTS if isinstance(config.get(key), dict)), config)
+
+
+def has_class(text: Config) -> bool:
+    """Whether transformers has the very class, which reads the same keys."""
+    return text.get("model_type") not in (*SAME_LAYOUT, *OTHER_WORDS)
 
 
 def native(config: Config) -> Config:

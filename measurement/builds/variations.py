@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from .configs import DEPTHS, EXPERTS, Config, copied, deepen, text_of
+from .configs import DEPTHS, EXPERTS, Config, copied, deepen, has_class, text_of
 
 HIDDEN = ("hidden_size", "n_embd", "n_embed", "d_model", "model_dim")
 HEADS = ("num_attention_heads", "n_head", "n_heads")
@@ -73,6 +73,20 @@ def tie(config: Config, text: Config) -> bool:
     return True
 
 
+def head_width(config: Config, text: Config) -> bool:
+    """A width of the heads that does not follow from the hidden size, also where none is said."""
+    text["head_dim"] = text.get("head_dim") or 80
+    text["head_dim"] += 16
+    return has_class(text)
+
+
+def biases(config: Config, text: Config) -> bool:
+    """Every bias turned round, that of the attention also where the config says nothing."""
+    for key in {"attention_bias", *(k for k, v in text.items() if "bias" in k and type(v) is bool)}:
+        text[key] = not text.get(key, False)
+    return has_class(text)
+
+
 CHANGES: dict[str, Change] = {
     "vocabulary": number(VOCABULARY, lambda text, n: n + 7),
     "width": number(HIDDEN, wider),
@@ -83,6 +97,8 @@ CHANGES: dict[str, Change] = {
     "mlp": mlp,
     "depth": depth,
     "tie": tie,
+    "head width": head_width,
+    "biases": biases,
 }
 
 

@@ -130,7 +130,7 @@ REFUSED: dict[str, list[Config]] = {
     ],
     "multimodal-flat": [
         {"model_type": "unheard-of", "vision_config": {}},
-        {"model_type": "qwen2_audio", "audio_config": {"num_mel_bins": 128}},
+        {"model_type": "unheard-of", "audio_config": {"num_mel_bins": 128}},
         {"model_type": "phi3_v", "img_processor": {"name": "clip"}},
         {"model_type": "unheard-of", "embd_layer": {"embedding_cls": "image_audio"}},
     ],
@@ -170,6 +170,13 @@ REFUSED: dict[str, list[Config]] = {
     "block-residuals": [{"model_type": "inkling2_text", "n_routed_experts": 384}],
     "phi4-multimodal": [{"model_type": kind} for kind in ("phi4_multimodal", "phi4mm")],
     "other-generators": [{"model_type": kind} for kind in ("blt", "reformer", "xlm")],
+    "timm-towers": [{"model_type": kind} for kind in ("fast_vlm", "perception_lm")],
+    "q-former-models": [{"model_type": kind} for kind in ("blip-2", "instructblip")],
+    "sam-towers": [{"model_type": kind} for kind in ("got_ocr2", "deepseek_vl_hybrid")],
+    "image-tokenizers": [{"model_type": kind} for kind in ("chameleon", "emu3", "janus")],
+    "seeing-encoder-decoders": [{"model_type": kind} for kind in ("florence2", "kosmos-2")],
+    "no-language-models": [{"model_type": kind} for kind in ("diffusion_gemma", "pi0")],
+    "omni-models": [{"model_type": kind} for kind in ("qwen2_5_omni", "qwen3_omni_moe")],
 }
 
 # What was refused before a file modelled it: the type, the keys that it was refused for, its file.

@@ -151,6 +151,7 @@ def group(count: int, modules: Sequence[tuple[str, int, int]] = (), **fields: An
         "fp32_width": 2 * dims["hidden_size"],
         **dims,
         "places": f"0-{count - 1}",
+        "tower": "",
         "modules": [
             {"name": n, "path": n, "whole": n, "d_in": i, "d_out": o, **module}
             for n, i, o in modules
@@ -915,7 +916,7 @@ SEARCHES = [
     ("max_seq_len", "seq_len", "total"),
     ("max_lora_r", "lora_r", "total"),
     ("max_concurrency", "concurrency", "serving_bytes"),
-    ("max_context", "context", "serving_bytes"),
+    ("longest_context", "context", "serving_bytes"),
 ]
 
 

@@ -135,16 +135,19 @@ def test_targets_that_peft_carries_over_to_experts() -> None:
     up = experts * 2 * rank * (hidden + 2 * width)  # gate and up, one parameter of twice the rank
     down, router = experts * rank * (width + hidden), rank * (hidden + experts)
     attention = adapters(MIXTURE)
-    carried = estimate(MIXTURE, gpu="b200", lora_targets="all-linear", lora_r=rank)
+    carried = estimate(MIXTURE, gpu="b200", lora_targets="all-linear", lora_r=rank, peft="0.21.2")
     assert carried["parameter_adapters"] == layers * (up + down + router)
     assert carried["lora_parameters"] == attention + layers * (up + down + router)
     assert carried["A_copies"] > 0
-    assert adapters(MIXTURE, lora_targets="all-linear", peft="0.18.1") == attention
-    named = adapters(MIXTURE, lora_targets="q_proj,k_proj,v_proj,o_proj,down_proj")
+    before = estimate(MIXTURE, gpu="b200", lora_targets="all-linear", lora_r=rank)
+    assert before["lora_parameters"] == attention  # the stack's own PEFT is 0.18.1
+    assert any("--stack peft=0.21.2 counts that" in says for says in before.warnings)
+    assert not any("carries them over" in says for says in carried.warnings)
+    named = adapters(MIXTURE, lora_targets="q_proj,k_proj,v_proj,o_proj,down_proj", peft="0.21.2")
     assert named == attention + layers * down
     for half in ("gate_proj", "q_proj,up_proj"):
         with pytest.raises(Refusal, match="PEFT refuses one without the other"):
-            estimate(MIXTURE, lora_targets=half)
+            estimate(MIXTURE, lora_targets=half, peft="0.21.2")
 
 
 def test_parameters_that_are_not_there() -> None:

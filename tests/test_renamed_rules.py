@@ -203,7 +203,9 @@ def phases_rule(path: Path_, is_key: bool) -> Edit | None:
 def architecture_rule(path: Path_, is_key: bool) -> Edit | None:
     """Ids of architectures and blocks, and the library versions that expressions read."""
     last = path[-1]
-    if is_key or path[0] in ("title", "status", "matches", "verified", "evidence"):
+    if is_key and path[0] == "absent" and len(path) == 3:
+        return in_names(FLAG_IDS)
+    if is_key or path[0] in ("title", "status", "matches", "verified", "absent", "evidence"):
         return None
     if path == ("id",):
         return identity_rule(path, is_key)

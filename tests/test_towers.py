@@ -58,6 +58,9 @@ KIMI = {
         **TEXT,
         "num_key_value_heads": 4,
         "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+        "n_group": 1,
+        "topk_group": 1,
         "moe_intermediate_size": 32,
     },
 }
@@ -279,7 +282,7 @@ def test_what_cannot_be_estimated() -> None:
 
 def test_who_is_told_that_text_alone_is_priced() -> None:
     def told(report: Report) -> bool:
-        return any("priced with text alone" in remark for remark in report.remarks)
+        return any("priced with text alone" in remark for remark in report.warnings)
 
     assert told(run(GEMMA)) and not told(run(GEMMA, images=1))
     assert not told(run("meta-llama/Llama-3.1-8B"))

@@ -27,11 +27,13 @@ NO_MODULE = ("stacked", "patched")
 
 
 def estimated(config: Mapping[str, Any], **flags: Any) -> Report:
-    """The estimate for the installed transformers; every linear module gets adapters."""
+    """The estimate for the installed libraries; every linear module gets adapters."""
+    import peft
     import transformers
 
     flags = {"lora_targets": "all-linear", "precision": "bf16", **flags}
-    return estimate(dict(config), transformers=transformers.__version__, **flags)
+    stack = {"transformers": transformers.__version__, "peft": peft.__version__}
+    return estimate(dict(config), **stack, **flags)
 
 
 def counted_linears(report: Report) -> Linears:

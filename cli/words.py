@@ -43,7 +43,7 @@ def settings_words(flags: FlagSet, settings: Settings) -> list[tuple[str, bool]]
         if _idle(flags, flag, settings):
             continue
         changed = value != flag.default
-        if value == () and not changed:
+        if not changed and (value == () or (flag.kind == "integer" and value == 0)):
             continue  # nothing is chosen, as nobody asked for it
         if flag.kind != "switch":
             words.append((f"{_bare(flag.option)} {_shown(flag, value)}", changed))

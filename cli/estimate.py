@@ -133,7 +133,12 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
     flags = options.flags_given(typed, rules.flags)
     try:
         if values["stack"]:
-            flags = {**rules.flags.stack(values["stack"]), **flags}
+            versions = rules.flags.stack(values["stack"])
+            twice = [name for name in versions if flags.get(name, versions[name]) != versions[name]]
+            if twice:
+                option = rules.flags.spelled(twice[0])
+                raise InputProblem(f"--stack and {option} name two versions: give one.")
+            flags = {**versions, **flags}
         rules.flags.resolve(flags)
         if values["model"] or "gpu" in typed or "vram_mib" in typed:
             choose_card(rules, values["gpu"], values["vram_mib"])

@@ -588,3 +588,12 @@ def test_closed_streams_are_no_failure() -> None:
         [sys.executable, "-m", "fitcheck", LLAMA, "--json"], preexec_fn=closed(1, 2)
     )
     assert done.returncode == 1
+
+
+def test_a_library_has_one_version() -> None:
+    """What a run is priced for must not hang on which of two options is read last."""
+    line = [LLAMA, "--transformers", "4.57.6", "--stack"]
+    twice = call(*line, "transformers=5.24.0")
+    assert twice.status == 2
+    assert "--stack and --transformers name two versions: give one." in twice.err
+    assert call(*line, "transformers=4.57.6", "--json").status in (0, 1)

@@ -36,7 +36,7 @@ class Match:
     read: tuple[tuple[str, str], ...]
     unread: tuple[str, ...]
 
-    plain: bool  # it comes out like the file for unknown types
+    plain: bool  # it comes out like the file for unknown types, or has the usual text part
     absent: int  # fields that the config says nothing of
 
     @property
@@ -130,7 +130,8 @@ def nearest_around(rules: Rules, name: str, config: Mapping[str, Any], place: st
         except FitcheckError:
             continue
         whole = Config(config, text_part(config, spec["at"], None), "")
-        found.append(matched(architecture, model, whole, keys, False))
+        usual = spec.get("model_type") == config[place].get("model_type")
+        found.append(matched(architecture, model, whole, keys, usual))
     return sorted(found, key=lambda match: match.score, reverse=True)
 
 

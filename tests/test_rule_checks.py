@@ -122,7 +122,7 @@ def test_the_bundled_files_are_well_below_the_limits() -> None:
     files = [f for folder in folders for f in folder.rglob("*.yaml") if f.parent != models]
     assert 100 < len(files) < 0.75 * MAX_FILES
     assert sum(f.stat().st_size for f in files) < 0.75 * MAX_TOTAL
-    assert max(f.stat().st_size for f in files) < 0.15 * MAX_BYTES
+    assert max(f.stat().st_size for f in files) < 0.1 * MAX_BYTES
 
 
 def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def layout(report: Report, width: int) -> Layout:
     Rows of evidence are shown beside good bars; the cards stay where they have room at all.
     """
     numbers = [whole_mib(n) for n in (report.phases[peak_phase(report)], *sizes(report))]
-    titles = min(max(cell_len(c.title) for c in report.components), LONGEST_TITLE)
+    titles = min(max(cell_len(c.title) for c in lines_of(report)), LONGEST_TITLE)
     marks = sum(len(letter) + 1 for letter in initials(report.phases).values()) - 1
     left = width - titles - max(map(len, numbers)) - len(SHARE) - marks - 4 * GAP
     forms: tuple[tuple[Callable[[Grade], str], int], ...] = (
@@ -85,7 +85,7 @@ def layout(report: Report, width: int) -> Layout:
         (alone, 0),
     )
     for written, wanted in forms:
-        grades = (written(c.grade) for c in report.components)
+        grades = (written(c.grade) for c in lines_of(report))
         room = left - max(map(len, (*grades, EVIDENCE)))
         if wanted and room - GAP >= wanted:
             return Layout(titles, min(room - GAP, WIDE_BAR), written)
@@ -94,8 +94,13 @@ def layout(report: Report, width: int) -> Layout:
     return Layout(max(titles + room, SHORTEST_TITLE), 0, alone)  # a figure is never cut
 
 
+def lines_of(report: Report) -> list[Component]:
+    """The components that have a line of their own."""
+    return [c for c in report.components if c.shown]
+
+
 def sizes(report: Report) -> list[int]:
-    return [c.bytes for c in report.components]
+    return [c.bytes for c in lines_of(report)]
 
 
 def marks(letters: Mapping[str, str], signs: Mapping[str, tuple[str, str]]) -> Text:
@@ -133,7 +138,7 @@ def component_table(report: Report, width: int) -> Table:
         middle: list[RenderableType] = [chart] if plan.bars else []
         table.add_row(*start, *middle, signs, plan.written(grade), style=style)
 
-    for position, component in enumerate(report.components):
+    for position, component in enumerate(lines_of(report)):
         there = lives(component, peak) and total
         line(
             component.title,
@@ -150,7 +155,7 @@ def component_table(report: Report, width: int) -> Table:
         "100.0 %",
         chart=Text(gib(total), style="not bold"),
         signs=marks(letters, {p: (PEAK if p == peak else " ", "") for p in letters}),
-        grade=weakest(c.grade for c in report.components),
+        grade=weakest(c.grade for c in lines_of(report)),
         style="bold",
     )
     return table

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from fitcheck.cli.bars import capacity_bar
-from fitcheck.cli.components import colour_of, component_table, initials, lives
+from fitcheck.cli.components import colour_of, component_table, initials, lines_of, lives
 from fitcheck.cli.output import harmless
 from fitcheck.cli.verdict import verdict_view
 from fitcheck.cli.words import count, settings_words, whole_mib
@@ -73,7 +73,7 @@ def capacity(report: Report, width: int) -> list[RenderableType]:
     total, usable = report.phases[peak], report.get("usable", report.prepared.card.usable)
     parts = [
         (c.bytes, colour_of(position))
-        for position, c in enumerate(report.components)
+        for position, c in enumerate(lines_of(report))
         if lives(c, peak) and c.bytes
     ]
     line = Text().append(f"{whole_mib(total)} MiB needed", style="bold")

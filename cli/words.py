@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from fitcheck.engine.errors import FitcheckError, InputProblem
-from fitcheck.engine.flags import Flag, FlagSet, Settings
+from fitcheck.engine.flags import Flag, FlagSet, FromProfile, Settings
 from fitcheck.engine.spelling import spelled
 from fitcheck.engine.template import MIB
 
@@ -42,7 +42,10 @@ def settings_words(flags: FlagSet, settings: Settings) -> list[tuple[str, bool]]
         value = settings.values[flag.id]
         if _idle(flags, flag, settings):
             continue
-        changed = value != flag.default
+        own = isinstance(flag.default, FromProfile)  # differs only where somebody gave it
+        changed = settings.origin[flag.id] == flag.option if own else value != flag.default
+        if not changed and flag.quiet:
+            continue
         if not changed and (value == () or (flag.kind == "integer" and value == 0)):
             continue  # nothing is chosen, as nobody asked for it
         if flag.kind != "switch":

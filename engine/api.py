@@ -143,10 +143,11 @@ def prepare(
     parameters: int | None = None,
 ) -> Prepared:
     """Flags, card and model resolved, nothing computed yet."""
+    from .profile_defaults import filled
     from .report import Prepared
 
-    settings = rules.flags.resolve(flags)
     card = choose_card(rules, gpu, vram_mib)
+    settings = filled(rules, rules.flags.resolve(flags), card)
     stack = rules.flags.versions(settings)
     canonical = read_model(rules, model, source, parameters, stack)
     return Prepared(rules, settings, card, canonical)

@@ -120,6 +120,8 @@ def listed(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             for place in (own, *wider):
                 for field in always | set(group.get("fields", {})) if place == own else always:
                     yield f"{place}[]", field
+                for end in ("first", "last"):
+                    yield f"{place}[].spans[]", end
                 for part in PARTS:
                     for field in fields_of_part(part):
                         yield f"{place}[].{part}[]", field

@@ -122,6 +122,8 @@ def plain(value: Any) -> Any:
     """A flag's value as JSON has it: lists of words as lists, versions as text."""
     if isinstance(value, tuple):
         return list(value)
+    if isinstance(value, Fraction):
+        return float(value)
     return str(value) if isinstance(value, Version) else value
 
 

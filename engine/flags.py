@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from .errors import InputProblem
@@ -21,8 +22,19 @@ if TYPE_CHECKING:
 
 
 @record
+class FromProfile:
+    """A default that the chosen profile of a kind gives, filled in once the card is known."""
+
+    kind: str
+    field: str
+
+    def __str__(self) -> str:
+        return f"by {self.kind.removesuffix('s')}"
+
+
+@record
 class Flag:
-    """One declared flag; `kind` is choice, switch, integer, words or version."""
+    """One declared flag; `kind` is choice, switch, integer, share, words or version."""
 
     id: str
     kind: str
@@ -40,6 +52,8 @@ class Flag:
     presets: Mapping[str, tuple[str, ...]]
     short: Mapping[str, str]
     aliases: tuple[str, ...] = ()  # further spellings of the option
+    of: str = ""  # the kind of profiles whose files give the values of a choice
+    quiet: bool = False  # the table names it only where it was changed
 
     @property
     def domain(self) -> tuple[Any, ...] | None:
@@ -244,6 +258,10 @@ class FlagSet:
 
 def check_value(flag: Flag, value: Any) -> Any:
     """The value in its canonical form, or `InputProblem` naming the flag."""
+    if isinstance(value, FromProfile) and value == flag.default:
+        return value
+    if flag.kind == "share":
+        return check_share(flag, value)
     if flag.kind == "switch":
         if not isinstance(value, bool):
             raise InputProblem(f"{flag.option} is a switch, not {value!r}.", flag=flag.id)
@@ -275,6 +293,20 @@ def check_value(flag: Flag, value: Any) -> Any:
             flag=flag.id,
         )
     return value
+
+
+def check_share(flag: Flag, value: Any) -> Fraction:
+    """A share above 0 and up to 1 as the decimal that was written, or `InputProblem`."""
+    try:
+        share = Fraction(str(value)[:30]) if not isinstance(value, bool) else Fraction(0)
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(0)
+    if not 0 < share <= 1:
+        raise InputProblem(
+            f"{flag.option} has to be a share such as 0.9, above 0 and up to 1, not {value!r}.",
+            flag=flag.id,
+        )
+    return share
 
 
 def check_words(flag: Flag, value: Any) -> tuple[str, ...]:

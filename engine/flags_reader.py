@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from .errors import RuleFileError
-from .flags import Conflict, Flag, FlagSet, Shorthand
+from .flags import Conflict, Flag, FlagSet, FromProfile, Shorthand
 from .formula import Unparsed
 from .record import replace
 from .units import Unit, UnitError, Units
 
 if TYPE_CHECKING:
+    from .profile import Profile
     from .yaml_source import Source
 
 CHANGED = ("default", "group", "help")  # what a mode may say anew of a flag that it takes
@@ -77,21 +79,25 @@ def own_flags(source: Source, units: Units) -> dict[str, Flag]:
     """The entries of `flags`; raises `RuleFileError`."""
     flags: dict[str, Flag] = {}
     for name, entry in source.data.get("flags", {}).items():
-        kind = entry.get("type", "choice" if "values" in entry else None)
-        if kind not in ("choice", "switch", "integer", "words", "version"):
+        kind = entry.get("type", "choice" if "values" in entry or "of" in entry else None)
+        if kind not in ("choice", "switch", "integer", "share", "words", "version"):
             raise RuleFileError(
                 [
                     source.problem(
                         "F106",
                         "bad-flag",
                         source.key_mark(("flags", name)),
-                        f"Flag `{name}` needs `values`, or `type: switch`, `integer`, `words` or "
-                        "`version`.",
+                        f"Flag `{name}` needs `values`, or `type: switch`, `integer`, `share`, "
+                        "`words` or `version`.",
                     )
                 ]
             )
         presets = {k: tuple(v) for k, v in entry.get("presets", {}).items()}
         default = entry["default"]
+        if isinstance(default, dict):
+            default = FromProfile(*str(default["profile"]).split("."))
+        elif kind == "share":
+            default = Fraction(str(default))
         flags[name] = Flag(
             name,
             kind,
@@ -109,8 +115,20 @@ def own_flags(source: Source, units: Units) -> dict[str, Flag]:
             presets,
             entry.get("short", {}),
             tuple(entry.get("aliases", ())),
+            str(entry.get("of", "")),
+            bool(entry.get("quiet", False)),
         )
     return flags
+
+
+def with_values_of(flags: FlagSet, profiles: Mapping[str, Sequence[Profile]]) -> FlagSet:
+    """The flags, with the values of a choice that the files of a kind of profiles give."""
+    found = dict(flags.flags)
+    for name, flag in flags.flags.items():
+        if flag.of:
+            files = [p for p in profiles.get(flag.of, ()) if set(p.matches) == {name}]
+            found[name] = replace(flag, values={str(p.matches[name]): p.title for p in files})
+    return replace(flags, flags=found)
 
 
 def shorthands(source: Source) -> dict[str, Shorthand]:

@@ -229,6 +229,7 @@ class Formula:
     band: tuple[str, int] | None
     source: Source
     overlay: bool = False
+    quiet: bool = False  # a component whose line is left out where it is zero
 
     def declared(self) -> set[str]:
         """Every name an expression of this file may use."""

@@ -38,6 +38,7 @@ _KINDS: Mapping[type, str] = {
     dict: "a mapping (`key: value` lines)",
     list: "a list",
     int: "a whole number",
+    bool: "true or false",
 }
 
 
@@ -144,6 +145,7 @@ class FormulaReader:
             band=(band["of"], LOW if band["end"] == "low" else HIGH) if band else None,
             source=self.source,
             overlay=self.overlay,
+            quiet=self.part("quiet", bool) or False,
         )
 
     def part(self, key: str, kind: type) -> Any:

@@ -11,12 +11,12 @@ from . import expression as ex
 from .architecture import Architecture
 from .composing import Library
 from .errors import FitcheckError, InputProblem, Mark, Problem, RuleFileError
-from .flags_reader import read_flags
+from .flags_reader import read_flags, with_values_of
 from .formula import Formula, spelled
 from .formula_reader import FormulaReader
 from .paths import bundled_root as bundled_root, rule_files
 from .profile import Profile
-from .profile_reader import read_profile
+from .profile_reader import completed, read_profile
 from .rules import Rules, Status
 from .source_later import head_of
 from .units import Units
@@ -72,7 +72,9 @@ def profile_kinds(roots: Roots, mode: str | None = None) -> tuple[str, ...]:
 
 
 def is_kind(folder: str, mode: str | None) -> bool:
-    return os.path.isdir(os.path.join(folder, mode) if mode else folder)
+    """Whether a folder of profiles/ has files of a mode, or of training."""
+    place = os.path.join(folder, mode) if mode else folder
+    return os.path.isdir(place) and any(True for _ in rule_files(place))
 
 
 def placed(folder: str, mode: str | None) -> str:
@@ -306,17 +308,25 @@ class Loader:
         statuses: Sequence[Status],
     ) -> Rules:
         """The rules, with the profiles and families that come to the parts."""
+        profiles = {
+            kind: self.profiles(kind, units) for kind in profile_kinds(self.roots, self.mode)
+        }
         rules = Rules(
             self.roots,
             units,
-            flags,
+            with_values_of(flags, profiles),
             phases,
             own["hints"][0] if "hints" in own else None,
             formulas,
-            {kind: self.profiles(kind, units) for kind in profile_kinds(self.roots, self.mode)},
+            profiles,
             statuses,
             self.architectures(),
-            self.lists(shared["lists"][0]) if "lists" in shared else {},
+            {
+                name: count
+                for files in ([shared] if shared is own else [shared, own])
+                if "lists" in files
+                for name, count in self.lists(files["lists"][0]).items()
+            },
             frozenset(broken),
         )
         rules.blocks = self.blocks()
@@ -357,7 +367,8 @@ class Loader:
             self.parsed(source, partial(read_profile, kind, source, units, overlay, self.lazy))
             for _, source, overlay in self.sources(placed(f"profiles/{kind}", self.mode))
         ]
-        return [p for p in found if p is not None]
+        read = [p for p in found if p is not None]
+        return self.guarded(Mark(f"profiles/{kind}", 1, 1), partial(completed, read)) or []
 
     def architectures(self) -> list[Architecture]:
         """The architecture files, put together with others and with blocks when one is needed."""

@@ -137,6 +137,8 @@ class _Sampler:
                 flag = self.rules.flags.flags[name]
                 if flag.kind == "version":
                     value: Any = self.rules.flags.check(flag, self.rng.choice(("4.5", "unknown")))
+                elif flag.kind == "share":
+                    value = Fraction(self.rng.randint(1, 100), 100)
                 else:
                     words = flag.kind == "words"
                     value = self.some_words() if words else self.amount(flag.low, True)

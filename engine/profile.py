@@ -33,6 +33,8 @@ class Profile:
     mark: Mark
     source: Source
     overlay: bool = False
+    extends: str = ""  # another profile of the kind, whose values hold where this one gives none
+    options: Mapping[str, Mapping[str, Any]] = {}  # options of the program that it describes
 
     def value(self, name: str, band: int) -> Any:
         """The value at a band end (0 low, 1 value, 2 high); raises KeyError where there is none."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .errors import RuleFileError
 from .formula import Constant
 from .formula_reader import FormulaReader
 from .profile import Profile
+from .record import replace
+from .suggest import suggest
 from .units import Units
 
 if TYPE_CHECKING:
@@ -54,6 +58,37 @@ def read_profile(
         source.key_mark(("id",)),
         source,
         overlay,
+        str(data.get("extends", "")),
+        dict(data.get("options", {})),
     )
     reader.finish()
     return profile
+
+
+def completed(profiles: Sequence[Profile]) -> list[Profile]:
+    """
+    The profiles of a kind, each with the values, evidence and options of those it extends.
+
+    Raises `RuleFileError` where one extends what is not there, or itself.
+    """
+    known = {p.id: p for p in profiles}
+
+    def whole(profile: Profile, below: tuple[str, ...] = ()) -> Profile:
+        if not profile.extends:
+            return profile
+        if profile.extends not in known or profile.extends in (profile.id, *below):
+            mark = profile.source.mark(("extends",))
+            message = f"`{profile.extends}` is no other file of profiles/{profile.kind}."
+            near = suggest(profile.extends, known)
+            raise RuleFileError(
+                [profile.source.problem("F201", "unknown-symbol", mark, f"{message}{near}")]
+            )
+        parent = whole(known[profile.extends], (*below, profile.id))
+        return replace(
+            profile,
+            values={**parent.values, **profile.values},
+            evidence={**parent.evidence, **profile.evidence},
+            options={**parent.options, **profile.options},
+        )
+
+    return [whole(profile) for profile in profiles]

@@ -91,6 +91,7 @@ class Component:
     case: str
     says: str
     grade: Grade
+    shown: bool = True  # whether the table has its line
 
 
 @record
@@ -305,6 +306,7 @@ def _build_report(prepared: Prepared) -> Report:
                 case.id,
                 says,
                 grader.grade(formula.id),
+                bool(value) or not formula.quiet,
             )
         )
     return Report(

@@ -23,14 +23,30 @@ MAX_LAYERS = 65_536
 MAX_KINDS = 1_024  # layers that differ
 # The parts of a layer, with their expressions and what stands for one that is not given.
 NUMBERS: Mapping[str, Mapping[str, Any]] = {
-    "modules": {"d_in": None, "d_out": None, "bias": False, "copies": 1, "instances": "=copies"},
+    "modules": {
+        "d_in": None,
+        "d_out": None,
+        "bias": False,
+        "copies": 1,
+        "instances": "=copies",
+        "shards": 0,
+    },
     "parameters": {"count": None},
-    "caches": {"per_token": 0, "window": 0, "fixed": 0, "fixed_fp32": 0},
+    "caches": {
+        "per_token": 0,
+        "keys": "=per_token",
+        "heads": 0,
+        "latent": "=per_token",
+        "expanded": "=per_token",
+        "window": 0,
+        "fixed": 0,
+        "fixed_fp32": 0,
+    },
 }
 WORDS: Mapping[str, Mapping[str, str]] = {
     "modules": {"kind": "linear", "role": ""},
     "parameters": {"part": "other"},
-    "caches": {},
+    "caches": {"role": "attention"},
 }
 
 
@@ -306,7 +322,8 @@ class Resolver:
             places = places if "each" in spec else list(range(count))
             title = titled(kind, spec, fields, len(places))
             named = {"count": len(places), "title": title, "tower": spec.get("tower", "")}
-            groups.append({**layer, **named, "places": ranges(places)})
+            spans = [{"first": first, "last": last} for first, last in runs(places)]
+            groups.append({**layer, **named, "places": ranges(spans), "spans": spans})
         self.values = outer
         return groups
 
@@ -416,15 +433,21 @@ def titled(kind: str, spec: Mapping[str, Any], fields: Values, count: int) -> st
     return f"{count:,} {name} layer{plural}".replace("  ", " ") if "count" in spec else name
 
 
-def ranges(places: Sequence[int]) -> str:
-    """`0-4 6 8-9`: the positions of layers, in order."""
+def runs(places: Sequence[int]) -> list[list[int]]:
+    """The first and the last of every run of positions without a gap, in order."""
     found: list[list[int]] = []
     for place in places:
         if found and place == found[-1][1] + 1:
             found[-1][1] = place
         else:
             found.append([place, place])
-    return " ".join(f"{a}-{b}" if a != b else str(a) for a, b in found)
+    return found
+
+
+def ranges(spans: Sequence[Mapping[str, int]]) -> str:
+    """`0-4 6 8-9`: the positions of layers, in order."""
+    ends = ((span["first"], span["last"]) for span in spans)
+    return " ".join(f"{a}-{b}" if a != b else str(a) for a, b in ends)
 
 
 def check_type(config: Mapping[str, Any]) -> None:

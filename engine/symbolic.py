@@ -125,6 +125,7 @@ def assumptions(rules: Rules, formula: Formula) -> dict[str, Assumptions]:
     for name in formula.flags:
         flag = rules.flags.flags[name]
         kinds = {"choice": WORD, "switch": TRUTH, "integer": _number(flag.low, True)}
+        kinds["share"] = _number(0, False)
         found[name] = kinds.get(flag.kind, WORDS)
     for name, symbol in formula.symbols.items():
         amount = symbol.unit is not None or symbol.integer or symbol.low is not None

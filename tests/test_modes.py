@@ -208,7 +208,7 @@ def test_modes_share_what_they_read() -> None:
     training, serving = rules_for(), rules_for(mode="serving")
     assert training.mode is None and serving.mode is not None
     assert {"parameters", "cache_bytes", "packed_bytes"} <= training.formulas.keys()
-    assert {"parameters", "cache_bytes", "packed_bytes"} <= serving.formulas.keys()
+    assert {"parameters", "packed_bytes"} <= serving.formulas.keys()
     assert {"activations", "total", "lora"}.isdisjoint(serving.formulas)
     assert homes().keys() == serving.formulas.keys() - training.formulas.keys()
     assert bundled_commands() == {"infer": "serving"}
@@ -254,7 +254,7 @@ def test_the_workshop_finds_files_of_modes() -> None:
     assert named.said == "profiles/statuses/serving/does_not_fit.yaml"
     folders = [f for f in rule_folders(rules.roots) if f.endswith("/serving")]
     known = {said for f in folders for _, said, _ in files_of(rules.roots, f).values()}
-    assert "profiles/overhead/serving/default.yaml" in known
+    assert "profiles/engines/serving/hf-transformers.yaml" in known
     assert modes_of(rules.roots) == ("serving",)
 
 
@@ -263,7 +263,7 @@ def test_the_workshop_finds_files_of_modes() -> None:
     [
         ["list"],
         ["show", "kv_cache"],
-        ["show", "overhead/serving/default"],
+        ["show", "engines/serving/hf-transformers"],
         ["show", "mode"],
         ["prove", "--only", "kv_cache"],
         ["test", "--only", "kv_cache"],
@@ -279,9 +279,12 @@ def test_workshop_commands(words: list[str]) -> None:
 def test_eject_and_diff_follow_the_folders(tmp_path: Path) -> None:
     target = tmp_path / "mine"
     assert (
-        call("rules", "eject", str(target), "serving_overhead", "overhead/serving/default")[0] == 0
+        call("rules", "eject", str(target), "serving_overhead", "engines/serving/hf-transformers")[
+            0
+        ]
+        == 0
     )
-    profile = target / "profiles/overhead/serving/default.yaml"
+    profile = target / "profiles/engines/serving/hf-transformers.yaml"
     assert (target / "formulas/serving/serving_overhead.yaml").is_file()
     profile.write_text(profile.read_text().replace("500 MiB, ", "600 MiB, "), encoding="utf-8")
     status, out, _ = call("rules", "diff", str(target), "--json")

@@ -156,7 +156,7 @@ def test_states_do_not_grow() -> None:
     short, long = serve(MAMBA, seq_len=16), serve(MAMBA, seq_len=65536)
     assert short["kv_cache"] == long["kv_cache"] > 0
     assert long["kv_cache_per_token"] == 0
-    assert "full windows and states" in " ".join(c.says for c in long.caveats)
+    assert "full windows, states" in " ".join(c.says for c in long.caveats)
     assert long["max_context"] == 16_777_216 and long.run.searches["max_context"].capped
 
 
@@ -261,8 +261,8 @@ def test_a_changed_file_changes_the_answer_and_is_never_called_fitting(
 
 
 def test_an_upper_end_above_the_card_is_uncertain(tmp_path: Path) -> None:
-    band = ("fraction: {value: 0.05,", "fraction: {value: 0.05, low: 0.01, high: 0.9,")
-    folder = overlay(tmp_path, "overhead/serving/default", band)
+    band = ("share: {value: 0.05,", "share: {value: 0.05, low: 0.01, high: 0.9,")
+    folder = overlay(tmp_path, "engines/serving/hf-transformers", band)
     report = serve(rules=folder)
     assert report["serving_total_low"] < report["serving_total"] < report["serving_total_high"]
     assert report.status == "uncertain"
@@ -328,10 +328,12 @@ def test_the_json_contract() -> None:
     assert {*data["verdict"]} >= {
         "fits", "gpu_capacity_mib", "headroom_mib", "headroom_pct", "max_concurrent", "status",
     }  # fmt: skip
-    assert data["serving"] == {
+    specified = {
         "quantization": "none", "double_quant": False, "precision": "fp16", "seq_len": 8192,
         "num_concurrent": 8,
     }  # fmt: skip
+    assert {k: data["serving"][k] for k in specified} == specified
+    assert data["serving"]["engine"] == "hf-transformers"
     assert "training" not in data and "trainable_params" not in data
     assert data["kv_cache_mib_per_request"] == 1024.0
     assert data["kv_cache_mib_per_token"] == 0.125

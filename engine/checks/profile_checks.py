@@ -88,7 +88,8 @@ def check_profiles(rules: Rules) -> Iterator[Problem]:
                             f"`{proof}` is not an entry under evidence."
                             f"{suggest(proof, profile.evidence)}",
                         )
-        if not any(not p.matches for p in profiles):
+        listed = any(flag.of == kind for flag in rules.flags.flags.values())
+        if not listed and not any(not p.matches for p in profiles):
             yield Problem(
                 "F309",
                 "no-fallback",

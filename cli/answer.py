@@ -24,6 +24,7 @@ class Request:
     model: str
     flags: dict[str, Any]
     others: dict[str, Any]
+    told: tuple[str, ...] = ()  # what another program's command asks for and is not priced
 
 
 def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
@@ -39,6 +40,7 @@ def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
         vram_mib=values["vram_mib"],
         source=values["source"],
         flags=request.flags,
+        told=request.told,
     )
     report = build_report(prepared)
     if values["derive"] is not None:

@@ -219,6 +219,16 @@ def fit_option() -> Option:
     )
 
 
+def command_option() -> Option:
+    """The command line of another program, for modes that know some."""
+    return Option(
+        ["from_command", "--from-command"],
+        ORIGIN,
+        metavar="TEXT",
+        help="Read what an engine is started with: 'vllm serve MODEL --max-model-len 8192'.",
+    )
+
+
 def model_argument() -> click.Argument:
     """MODEL, optional so that --version and --list-gpus work without one."""
     return click.Argument(["model"], required=False, shell_complete=complete_model)

@@ -141,6 +141,7 @@ def prepare(
     source: Source,
     flags: Mapping[str, Any],
     parameters: int | None = None,
+    told: Sequence[str] = (),
 ) -> Prepared:
     """Flags, card and model resolved, nothing computed yet."""
     from .profile_defaults import filled
@@ -150,7 +151,7 @@ def prepare(
     settings = filled(rules, rules.flags.resolve(flags), card)
     stack = rules.flags.versions(settings)
     canonical = read_model(rules, model, source, parameters, stack)
-    return Prepared(rules, settings, card, canonical)
+    return Prepared(rules, settings, card, canonical, tuple(told))
 
 
 def choose_card(rules: Rules, gpu: str | None, vram_mib: int | None) -> Card:

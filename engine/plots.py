@@ -143,7 +143,7 @@ def curve_runs(report: Report, plot: Plot) -> list[tuple[dict[str, int], Run, in
         values.append(value)
         value *= 2
     values = values[:: -(-len(values) // MOST_CURVES) or 1]
-    apart = [v for v in values if not here < 2 * v < 3 * here and not v < here < 1.5 * v]
+    apart = [v for v in values if 3 * v <= 2 * here or 2 * v >= 3 * here]
     kept = sorted({*(v for v in apart if v >= flag.low), here})
     runs = {v: run if v == here else run.with_flag(plot.over, v) for v in kept}
     return [({plot.over: v}, there, longest(there, plot)) for v, there in runs.items()]

@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from fitcheck.cli.output import say, write
+from fitcheck.cli.plot import in_terminal, to_file, to_terminal
 from fitcheck.engine.api import prepare
 from fitcheck.engine.record import record
 
@@ -41,6 +42,9 @@ def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
         flags=request.flags,
     )
     report = build_report(prepared)
+    plot = values.get("plot")
+    if plot and not in_terminal(plot):
+        to_file(report, plot)
     if values["derive"] is not None:
         component = None if values["derive"] == ALL else values["derive"]
         form = values["form"] or ("json" if values["as_json"] else "text")
@@ -51,6 +55,10 @@ def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
         from fitcheck.cli.screen import print_estimate
 
         print_estimate(report, request, values)
+    if plot and in_terminal(plot):
+        to_terminal(report, values)
+    elif plot:
+        say("note", f"the pictures are in {plot}", values["no_color"])
     if prepared.card.note:
         say("note", prepared.card.note, values["no_color"])
     for text in (*report.remarks, *report.warnings):

@@ -10,6 +10,7 @@ import click
 from fitcheck.cli import options
 from fitcheck.cli.answer import ALL, Request, answer
 from fitcheck.cli.output import write, write_error
+from fitcheck.cli.plot import check_target
 from fitcheck.engine.api import choose_card, rules_for
 from fitcheck.engine.errors import InputProblem
 
@@ -29,6 +30,7 @@ OUTPUT_ONLY = {  # they format an answer, so they need a model
     "derive": "--derive",
     "form": "--format",
     "fit": "--fit",
+    "plot": "--plot",
 }
 OF_THE_PROGRAM = ("completion", "version")  # options that stand beside no subcommand
 EXAMPLES = (
@@ -58,6 +60,7 @@ class EstimateCommand(click.Command):
         if mode is not None:
             own = [o for o in own if o.name not in OF_THE_PROGRAM]
             own += [options.fit_option()] if mode.fit else []
+            own += [options.plot_option()] if mode.plots else []
         super().__init__(
             mode.command if mode else "estimate",
             params=[options.model_argument(), *options.flag_options(rules.flags), *own],
@@ -142,6 +145,8 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
         rules.flags.resolve(flags)
         if values["model"] or "gpu" in typed or "vram_mib" in typed:
             choose_card(rules, values["gpu"], values["vram_mib"])
+        if values.get("plot") is not None:
+            check_target(values["plot"])
     except InputProblem as error:
         raise click.UsageError(str(error), ctx) from None
     take_model_from_derive(values, rules)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
@@ -33,20 +35,22 @@ WIDTH, HEIGHT, DPI = 11.5, 6.4, 150  # inches, inches, dots an inch
 # Colours that differ in lightness too, so that they stay apart in print and for every eye; the two
 # strong ones are vermilion and blue of Okabe and Ito.
 CHOSEN, SECOND, INK, SOFT = "#D55E00", "#0072B2", "#222222", "#6b6b6b"
-SMALL, NORMAL = 8.5, 9.5
+SMALL, NORMAL = 8.5, 9.5  # points
+HEADROOM = 0.25  # share of the height above a limit: two rows of labels, and that of the run
 STYLES = ("-", (0, (4, 2)), ":", "-.")
 
 
-def draw(report: Report, target: str, form: str) -> None:
-    """Write all pictures into one file of the format `png` or `svg`; raises OSError."""
+def draw(report: Report, form: str) -> bytes:
+    """All pictures as one file of the format `png` or `svg`; the same report, the same bytes."""
+    found = BytesIO()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # not what a person has set for other figures
         matplotlib.rcParams.update(
             {"svg.hashsalt": "fitcheck", "font.size": NORMAL, "axes.titlesize": NORMAL + 1.5}
         )
-        figure(report).savefig(
-            target, format=form, metadata={"Date": None} if form == "svg" else {"Software": None}
-        )
+        metadata = {"Date": None} if form == "svg" else {"Software": None}
+        figure(report).savefig(found, format=form, metadata=metadata)
+    return found.getvalue()
 
 
 def figure(report: Report) -> Figure:
@@ -78,7 +82,7 @@ def panel(
     report: Report, picture: Picture, axes: Axes, lowest: bool
 ) -> tuple[Axes, Frame, list[Text]]:
     """One picture; returns the labels right of it, which are still to be moved apart."""
-    drawn = frame(picture, headroom=0.2)
+    drawn = frame(picture, headroom=HEADROOM)
     axes.set_xscale("log", base=2)
     if picture.scale == "log":
         axes.set_yscale("log", base=2)
@@ -135,25 +139,26 @@ def curves(drawn: Frame, axes: Axes) -> list[Text]:
             x, y, "D", color=CHOSEN, markersize=6.5, zorder=7, markeredgecolor="white",
             clip_on=False,
         )  # fmt: skip
-    left, below = drawn.across(picture.here) < 0.62, runs_high(drawn)
+    left = drawn.across(picture.here) < 0.62
+    below = not picture.limit and runs_high(drawn, left)
     axes.annotate(
         "\n".join(run_labels(drawn)), (picture.here, 0 if below else 1),
-        xycoords=("data", "axes fraction"), xytext=(6 if left else -6, 6 if below else -6),
+        xycoords=("data", "axes fraction"), xytext=(6 if left else -6, 6 if below else -4),
         textcoords="offset points", ha="left" if left else "right", va="bottom" if below else "top",
         fontsize=SMALL, color=CHOSEN, weight="bold", zorder=8, bbox=GROUND,
     )  # fmt: skip
     return texts
 
 
-def runs_high(drawn: Frame) -> bool:
-    """Whether there is more room below the lines than above them, near the run."""
-    if drawn.picture.limit:
-        return True  # above it labels of other curves stand
+def runs_high(drawn: Frame, right: bool) -> bool:
+    """Whether there is more room below the lines than above them, right or left of the run."""
+    here = drawn.across(drawn.picture.here)
+    first, last = (here, here + 0.45) if right else (here - 0.45, here)
     near = [
         drawn.up(y)
         for line in drawn.lines
         for x, y in line.points
-        if abs(drawn.across(x) - drawn.across(drawn.picture.here)) < 0.4
+        if first <= drawn.across(x) <= last
     ]
     return min(near) > 1 - max(near)
 
@@ -190,15 +195,11 @@ def limit(report: Report, drawn: Frame, axes: Axes) -> list[Text]:
     return [beside(axes, value, f"{size}\n{wrapped(card)}", INK)]
 
 
-def wrapped(text: str, width: int = 16) -> str:
-    """A name on lines of about this many letters."""
-    lines = [""]
-    for word in text.split():
-        if lines[-1] and len(lines[-1]) + len(word) >= width:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}".strip()
-    return "\n".join(lines)
+def wrapped(text: str, widest: int = 18) -> str:
+    """A name on as few lines as it needs, which are about equally long."""
+    fewest = len(textwrap.wrap(text, widest))
+    widths = (w for w in range(4, widest + 1) if len(textwrap.wrap(text, w)) == fewest)
+    return "\n".join(textwrap.wrap(text, next(widths, widest)))
 
 
 def beside(axes: Axes, y: float, text: str, colour: str) -> Text:

@@ -145,11 +145,7 @@ def panel(report: Report, picture: Picture, width: int, signs: Signs) -> Iterato
     right = max(map(cell_len, names), default=0) + 1
     canvas = Canvas(max(width - left - right - 1, 20), height, signs)
     fill(canvas, drawn)
-    heading = Text(fit(picture.title, width), style="bold")
-    proof = f"  {grades(picture)}"
-    if cell_len(heading.plain) + len(proof) <= width:
-        heading.append(proof, style="not bold dim")
-    yield heading
+    yield Text(fit(picture.title, width), style="bold")
     rows: dict[int, str] = {}
     for tick, y in ticks.items():
         rows.setdefault(canvas.place(0, drawn.up(y))[1], tick)
@@ -255,6 +251,7 @@ def meaning(report: Report, drawn: Frame, width: int, signs: Signs) -> Iterator[
             assert line.end is not None
             style = CHOSEN if line.series.chosen else ""
             parts.append((f"{signs.end} {line.series.label}: to {line.end[0]:,}", style))
+    parts.append((grades(drawn.picture), "dim"))
     row = Text()
     for text, style in parts:
         if row.plain and cell_len(row.plain) + 3 + cell_len(text) > width:

@@ -10,7 +10,6 @@ import click
 from fitcheck.cli import options
 from fitcheck.cli.answer import ALL, Request, answer
 from fitcheck.cli.output import write, write_error
-from fitcheck.cli.plot import check_target
 from fitcheck.engine.api import choose_card, rules_for
 from fitcheck.engine.errors import InputProblem
 
@@ -146,6 +145,8 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
         if values["model"] or "gpu" in typed or "vram_mib" in typed:
             choose_card(rules, values["gpu"], values["vram_mib"])
         if values.get("plot") is not None:
+            from fitcheck.cli.plot import check_target
+
             check_target(values["plot"])
     except InputProblem as error:
         raise click.UsageError(str(error), ctx) from None

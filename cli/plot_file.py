@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from fitcheck.cli.plot_frame import (
+    TOO_LOW,
     Frame,
     amount,
     apart,
@@ -58,7 +59,7 @@ def figure(report: Report) -> Figure:
     found = report.pictures()
     columns = [[p for p in found if p.limit], [p for p in found if not p.limit]]
     columns = [column for column in columns if column]
-    title, flags = head(report)
+    title, flags = head(report, found)
     fig = Figure(figsize=(WIDTH, HEIGHT), dpi=DPI, layout="constrained")
     engine: Any = fig.get_layout_engine()
     engine.set(w_pad=0.12, h_pad=0.08, wspace=0.03)
@@ -106,11 +107,17 @@ def panel(
         axes.set_xlabel(picture.axis)
     axes.set_title(picture.title, loc="left", pad=20, color=INK)
     axes.annotate(
-        grades(picture), (0, 1), xycoords="axes fraction", xytext=(0, 6),
+        under_title(picture), (0, 1), xycoords="axes fraction", xytext=(0, 6),
         textcoords="offset points", fontsize=SMALL, color=SOFT,
     )  # fmt: skip
     axes.axvline(picture.here, color=CHOSEN, linewidth=0.8, alpha=0.35)
     return axes, drawn, [*curves(drawn, axes), *limit(report, drawn, axes)]
+
+
+def under_title(picture: Picture) -> str:
+    """The evidence, and what dashes mean where there are any."""
+    dashed = picture.limit and any(s.too_low for s in picture.series)
+    return grades(picture) + (f"; dashed: {TOO_LOW}" if dashed else "")
 
 
 def curves(drawn: Frame, axes: Axes) -> list[Text]:
@@ -120,8 +127,10 @@ def curves(drawn: Frame, axes: Axes) -> list[Text]:
         series, colour = line.series, shade(drawn, index)
         xs, ys = zip(*line.points, strict=True)
         strong = series.chosen and bool(picture.limit)
-        style: Any = STYLES[index % len(STYLES)] if not picture.limit else "-"
-        thick = strong or (style == "-" and not picture.limit)
+        style: Any = STYLES[index % len(STYLES)]
+        if picture.limit:
+            style = STYLES[1] if series.too_low else STYLES[0]
+        thick = strong or (index == 0 and not picture.limit)
         axes.plot(
             xs, ys, color=colour, linestyle=style, linewidth=2.4 if thick else 1.6,
             zorder=4 if strong else 3, solid_capstyle="round",

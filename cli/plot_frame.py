@@ -149,10 +149,10 @@ def line(picture: Picture, series: Series, highest: float) -> Line:
     return Line(series, tuple(kept), end)
 
 
-def head(report: Report) -> tuple[str, str]:
+def head(report: Report, pictures: Sequence[Picture]) -> tuple[str, str]:
     """The title of all pictures, and the flags that are not the defaults."""
     prepared = report.prepared
-    swept = {name for p in report.pictures() for name in (p.sweep, *p.series[0].at)}
+    swept = {name for p in pictures for name in (p.sweep, *(n for s in p.series for n in s.at))}
     flags, values = prepared.rules.flags.flags, prepared.settings.values
     changed = [
         f"{flag.option} {values[flag.id]}" if flag.kind != "switch" else flag.option
@@ -166,6 +166,9 @@ def head(report: Report) -> tuple[str, str]:
 def grades(picture: Picture) -> str:
     """The evidence behind the curves, each grade once."""
     return "evidence: " + ", ".join(dict.fromkeys(s.grade for s in picture.series))
+
+
+TOO_LOW = "a rule warns that the estimate may be too low"
 
 
 def run_labels(drawn: Frame) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from fitcheck.cli.plot_frame import (
+    TOO_LOW,
     Frame,
     Line,
     amount,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from fitcheck.engine.report import Report
 
 TALL, LOW = 16, 9  # rows of a picture with a limit, and of one without
+DOUBT = "(!)"
 BRAILLE = 0x2800
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a cell, by row and column
 CHOSEN, COLOURS = "bold red", ("blue", "cyan", "magenta", "green")
@@ -123,9 +125,10 @@ def drawing(report: Report, width: int, encoding: str | None) -> list[Text]:
     `encoding` is that of the stream, which decides between braille and ASCII.
     """
     signs = signs_for(encoding)
-    title, flags = head(report)
+    pictures = report.pictures()
+    title, flags = head(report, pictures)
     lines = [Text(fit(f"{title}{f' ({flags})' if flags else ''}", width), style="bold")]
-    for picture in report.pictures():
+    for picture in pictures:
         lines += [Text(""), *panel(report, picture, width, signs)]
     return lines
 
@@ -141,9 +144,10 @@ def panel(report: Report, picture: Picture, width: int, signs: Signs) -> Iterato
     height = TALL if picture.limit else LOW
     ticks = {amount(y): y for y in drawn.y_ticks(height // 2)}
     left = max(map(len, ticks)) + 1
-    names = {n.series.label: n for n in drawn.lines if len(drawn.lines) > 1 and not n.end}
-    right = max(map(cell_len, names), default=0) + 1
-    canvas = Canvas(max(width - left - right - 1, 20), height, signs)
+    alone = len(drawn.lines) == 1
+    names = {i: named(drawn, i, signs) for i, n in enumerate(drawn.lines) if not (alone or n.end)}
+    right = max((cell_len(name) + 1 for name in names.values()), default=0)
+    canvas = Canvas(max(width - left - right, 20), height, signs)
     fill(canvas, drawn)
     yield Text(fit(picture.title, width), style="bold")
     rows: dict[int, str] = {}
@@ -208,23 +212,23 @@ def sign_of(drawn: Frame, index: int, signs: Signs) -> str:
     return signs.lines[index % len(signs.lines)]
 
 
+def named(drawn: Frame, index: int, signs: Signs) -> str:
+    """A line's name with what tells it from others: its sign, or that it may be too low."""
+    series = drawn.lines[index].series
+    if drawn.picture.limit:
+        return f"{series.label} {DOUBT}" if series.too_low else series.label
+    return f"{series.label} {sign_of(drawn, index, signs)}".strip()
+
+
 def names_beside(
-    canvas: Canvas, drawn: Frame, names: dict[str, Line]
+    canvas: Canvas, drawn: Frame, names: Mapping[int, str]
 ) -> dict[int, tuple[str, str]]:
     """Row to the name of the line that ends there, and its style."""
-    found = list(names.items())
-    places = [float(canvas.place(1, drawn.up(n.points[-1][1]))[1]) + 0.5 for _, n in found]
     # What is higher in the picture stands higher where two would share a row.
-    ranked = sorted(range(len(found)), key=lambda i: -found[i][1].points[-1][1])
-    rows = apart([places[i] for i in ranked], [1.0] * len(found), 0.0, float(canvas.height))
-    indices = {n.series.label: i for i, n in enumerate(drawn.lines)}
-    result: dict[int, tuple[str, str]] = {}
-    for i, row in zip(ranked, rows, strict=True):
-        label = found[i][0]
-        sign = sign_of(drawn, indices[label], canvas.signs)
-        shown = f"{label} {sign}".strip() if sign and not drawn.picture.limit else label
-        result[int(row)] = (shown, style_of(drawn, indices[label]))
-    return result
+    ranked = sorted(names, key=lambda i: -drawn.lines[i].points[-1][1])
+    places = [canvas.place(1, drawn.up(drawn.lines[i].points[-1][1]))[1] + 0.5 for i in ranked]
+    rows = apart(places, [1.0] * len(places), 0.0, float(canvas.height))
+    return {int(row): (names[i], style_of(drawn, i)) for i, row in zip(ranked, rows, strict=True)}
 
 
 def axis(canvas: Canvas, drawn: Frame, left: int, signs: Signs) -> Iterator[Text]:
@@ -250,7 +254,10 @@ def meaning(report: Report, drawn: Frame, width: int, signs: Signs) -> Iterator[
         for line in reversed(drawn.ends):
             assert line.end is not None
             style = CHOSEN if line.series.chosen else ""
-            parts.append((f"{signs.end} {line.series.label}: to {line.end[0]:,}", style))
+            doubt = f" {DOUBT}" if line.series.too_low else ""
+            parts.append((f"{signs.end} {line.series.label}: to {line.end[0]:,}{doubt}", style))
+        if any(line.series.too_low for line in drawn.lines):
+            parts.append((f"{DOUBT} {TOO_LOW}", ""))
     parts.append((grades(drawn.picture), "dim"))
     row = Text()
     for text, style in parts:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import FitcheckError
 from .plot_rules import Curve, Plot
 from .record import record
-from .report import is_refused, sentence
+from .report import find_caveats, is_refused, sentence
 
 if TYPE_CHECKING:
     from .report import Report
@@ -32,7 +32,8 @@ class Series:
     `x` are values of the swept flag, `y` bytes, `low` and `high` the ends of the band (empty where
     there is none); `at` are the other flags that it was drawn for, and `chosen` says that they are
     those of the run. `longest` is the last x below the limit: None where the picture has no limit
-    or the curve stays below it, 0 where even the first value does not.
+    or the curve stays below it, 0 where even the first value does not. `too_low` says that a rule
+    warns, at the run's value of x, of a number that is too low.
     """
 
     label: str
@@ -45,6 +46,7 @@ class Series:
     high: tuple[Bytes, ...]
     longest: int | None
     grade: str
+    too_low: bool
 
     def at_x(self, x: int) -> Bytes:
         """The bytes at one of the points; raises ValueError for another x."""
@@ -63,6 +65,7 @@ class Series:
             "high": list(map(plain, self.high)),
             "longest": self.longest,
             "grade": self.grade,
+            "too_low": self.too_low,
         }
 
 
@@ -184,13 +187,16 @@ def draw(
     found = []
     for at, there, end in curves:
         xs = grid(first, last, [here, end or here])
+        warned = any(c.warns and c.direction == "under" for c in find_caveats(there))
         for curve in plot.curves:
             label = curve.label or sentence(there, mode.formula, plot.label)
             points = evaluated(report, there, plot, curve, xs)
             y, low, high = columns(points.values())
             grade = str(report.grade(curve.quantity))
             chosen, x = there is run, tuple(points)
-            found.append(Series(label, curve.quantity, at, chosen, x, y, low, high, end, grade))
+            found.append(
+                Series(label, curve.quantity, at, chosen, x, y, low, high, end, grade, warned)
+            )
     limit = (plot.limit_label, run.value(plot.limit)) if plot.limit else None
     return Picture(
         plot.id,

@@ -141,7 +141,7 @@ def curves(drawn: Frame, axes: Axes) -> list[Text]:
             axes.fill_between(xs, low, high, color=colour, alpha=0.18, linewidth=0)
         if line.end:
             axes.plot(*line.end, "o", color=colour, markersize=5, zorder=6)
-        elif len(drawn.lines) > 1:
+        if index in drawn.at_edge():
             texts.append(beside(axes, ys[-1], series.label, colour))
     for x, y in drawn.here:
         axes.plot(

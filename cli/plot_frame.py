@@ -99,6 +99,11 @@ class Frame:
             return math.log2(max(y, 1e-9) / self.bottom) / math.log2(self.top / self.bottom)
         return (y - self.bottom) / (self.top - self.bottom)
 
+    def at_edge(self) -> list[int]:
+        """Which lines run to the right edge, where they can be named; one alone needs no name."""
+        last = [i for i, n in enumerate(self.lines) if n.points[-1][0] == n.series.x[-1]]
+        return last if len(self.lines) > 1 else []
+
     @property
     def ends(self) -> list[Line]:
         """The lines that meet the limit, from left to right."""
@@ -176,7 +181,7 @@ def run_labels(drawn: Frame) -> list[str]:
     picture = drawn.picture
     values = [(s.label, amount(float(s.at_x(picture.here)))) for s in picture.chosen]
     if picture.limit:
-        return [f"this run: {value}" for _, value in values]
+        return [f"this run, {label}: {value}" for label, value in values]
     return [f"{label}: {value}" if len(values) > 1 else value for label, value in values]
 
 

@@ -144,8 +144,7 @@ def panel(report: Report, picture: Picture, width: int, signs: Signs) -> Iterato
     height = TALL if picture.limit else LOW
     ticks = {amount(y): y for y in drawn.y_ticks(height // 2)}
     left = max(map(len, ticks)) + 1
-    alone = len(drawn.lines) == 1
-    names = {i: named(drawn, i, signs) for i, n in enumerate(drawn.lines) if not (alone or n.end)}
+    names = {index: named(drawn, index, signs) for index in drawn.at_edge()}
     right = max((cell_len(name) + 1 for name in names.values()), default=0)
     canvas = Canvas(max(width - left - right, 20), height, signs)
     fill(canvas, drawn)

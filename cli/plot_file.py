@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+import warnings
 from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -44,10 +45,16 @@ STYLES = ("-", (0, (4, 2)), ":", "-.")
 def draw(report: Report, form: str) -> bytes:
     """All pictures as one file of the format `png` or `svg`; the same report, the same bytes."""
     found = BytesIO()
-    with matplotlib.rc_context():
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a name in letters that the font has not
         matplotlib.rcdefaults()  # not what a person has set for other figures
         matplotlib.rcParams.update(
-            {"svg.hashsalt": "fitcheck", "font.size": NORMAL, "axes.titlesize": NORMAL + 1.5}
+            {
+                "svg.hashsalt": "fitcheck",
+                "text.parse_math": False,  # a dollar in the name of a model is a dollar
+                "font.size": NORMAL,
+                "axes.titlesize": NORMAL + 1.5,
+            }
         )
         metadata = {"Date": None} if form == "svg" else {"Software": None}
         figure(report).savefig(found, format=form, metadata=metadata)

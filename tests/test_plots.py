@@ -297,6 +297,23 @@ def test_an_svg_is_whole_and_the_same_every_time(tmp_path: Path) -> None:
     assert files[1].read_text(encoding="utf-8") == text
 
 
+def test_any_name_of_a_model_is_drawn(recwarn: pytest.WarningsRecorder) -> None:
+    from fitcheck.cli.plot_file import draw
+
+    name = "a$x_{--><b>&$ \u6a21\u578b"
+    config = {
+        "_name_or_path": name, "model_type": "llama", "hidden_size": 2048, "vocab_size": 32000,
+        "intermediate_size": 5632, "num_hidden_layers": 22, "num_attention_heads": 32,
+        "num_key_value_heads": 4, "tie_word_embeddings": False,
+    }  # fmt: skip
+    report = estimate(config, mode="serving")
+    assert report.prepared.model.name == name
+    ElementTree.fromstring(draw(report, "svg").decode("utf-8"))
+    assert chunks(draw(report, "png"))
+    assert not [w for w in recwarn if issubclass(w.category, UserWarning)]
+    assert drawing(report, 80, "utf-8")[0].plain.startswith("a$x_{--><b>&$")
+
+
 @pytest.mark.parametrize(("model", "gpu", "flags"), RUNS, ids=IDS)
 def test_no_label_lies_on_another_or_outside(model: str, gpu: str, flags: dict[str, Any]) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg

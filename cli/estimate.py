@@ -29,6 +29,7 @@ OUTPUT_ONLY = {  # they format an answer, so they need a model
     "derive": "--derive",
     "form": "--format",
     "fit": "--fit",
+    "plot": "--plot",
 }
 PROGRAM = "program"  # key of the context: what options of another program say
 OF_THE_PROGRAM = ("completion", "version")  # options that stand beside no subcommand
@@ -59,9 +60,9 @@ class EstimateCommand(click.Command):
         if mode is not None:
             own = [o for o in own if o.name not in OF_THE_PROGRAM]
             own += [options.fit_option()] if mode.fit else []
-            own += (
-                [options.command_option()] if any(f.of for f in rules.flags.flags.values()) else []
-            )
+            own += [options.plot_option()] if mode.plots else []
+            engines = any(flag.of for flag in rules.flags.flags.values())
+            own += [options.command_option()] if engines else []
         super().__init__(
             mode.command if mode else "estimate",
             params=[options.model_argument(), *options.flag_options(rules.flags), *own],
@@ -156,6 +157,10 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
         rules.flags.resolve(flags)
         if values["model"] or "gpu" in typed or "vram_mib" in typed:
             choose_card(rules, values["gpu"], values["vram_mib"])
+        if values.get("plot") is not None:
+            from fitcheck.cli.plot import check_target
+
+            check_target(values["plot"])
     except InputProblem as error:
         raise click.UsageError(str(error), ctx) from None
     take_model_from_derive(values, rules)

@@ -229,6 +229,17 @@ def command_option() -> Option:
     )
 
 
+def plot_option() -> Option:
+    """The pictures, for modes that say what they draw."""
+    return Option(
+        ["plot", "--plot"],
+        OUTPUT,
+        type=click.Path(),
+        metavar="FILE",
+        help="Draw it too: FILE.png or FILE.svg (needs the extra `plot`), or - for the terminal.",
+    )
+
+
 def model_argument() -> click.Argument:
     """MODEL, optional so that --version and --list-gpus work without one."""
     return click.Argument(["model"], required=False, shell_complete=complete_model)

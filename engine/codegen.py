@@ -249,6 +249,8 @@ class Module:
             for fact in rules.mode.facts:
                 self.function(path, fact.when, scope)
                 self.sentence(rules.mode.formula, fact.says, scope)
+            for plot in rules.mode.plots:
+                self.sentence(rules.mode.formula, plot.label, scope)
         flags = rules.flags
         for conflict in flags.conflicts:
             self.function(flags.source.path, conflict.when_text, flags.scope())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from .errors import InputProblem
 from .paths import bundled_root, rule_files
+from .plot_rules import Plot, read_plots
 from .record import record
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Mode:
     block: str  # key of the JSON that holds the flags
     facts: tuple[Fact, ...]
     fit: tuple[str, ...]  # quantities that --fit shows for every card
+    plots: tuple[Plot, ...]  # pictures that --plot draws
     examples: tuple[str, ...]
     formula: Formula  # the names that facts may use
 
@@ -70,6 +72,7 @@ def read_mode(source: Source, units: Units, overlay: bool) -> Mode:
         str(data["block"]),
         tuple(facts),
         tuple(data.get("fit", ())),
+        read_plots(data.get("plots", ())),
         tuple(data.get("examples", ())),
         reader.read(),
     )

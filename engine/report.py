@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .architecture import Model
 from .cards import Card
@@ -17,6 +17,9 @@ from .record import record, replace
 from .rules import Rules, Status
 from .run import Facts, Run
 from .spelling import opposite
+
+if TYPE_CHECKING:
+    from .plots import Picture
 
 
 @record(identity=True)
@@ -228,6 +231,12 @@ class Report(Mapping[str, Any]):
             if mode
             and rules.function(mode.formula, fact.when, ("facts", index, "when"))(self.run, NO_LOOP)
         ]
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The curves that its mode draws, as exact points (see `plots.py`); needs no library."""
+        from .plots import pictures
+
+        return pictures(self)
 
     def explain(self) -> str:
         """Plain English: the largest component and why, and what each change would save or cost."""

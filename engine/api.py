@@ -149,6 +149,7 @@ def prepare(
     card = choose_card(rules, gpu, vram_mib)
     stack = rules.flags.versions(settings)
     canonical = read_model(rules, model, source, parameters, stack)
+    settings = rules.flags.following(settings, canonical.stored, canonical.origin)
     return Prepared(rules, settings, card, canonical)
 
 
@@ -208,4 +209,9 @@ def read_model(
     found = resolve(
         rules.architectures, raw.name, raw.config, raw.source, count, raw.place, versions
     )
+    if rules.checkpoint is not None:
+        from .checkpoint import stored_facts
+
+        facts, origins = stored_facts(rules.checkpoint, raw, versions)
+        found = replace(found, stored=facts, origin={**found.origin, **origins})
     return replace(found, warnings=(raw.remark, *found.warnings)) if raw.remark else found

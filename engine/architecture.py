@@ -48,6 +48,7 @@ class Model:
     remarks: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()  # versions of this run that have no class of its type
     drafts: tuple[str, ...] = ()  # architecture files that are not settled, or a part of them
+    stored: Mapping[str, Any] = {}  # facts of the weights as they are stored, where a mode asks
 
 
 class Architecture:

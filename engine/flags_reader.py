@@ -14,7 +14,7 @@ from .units import Unit, UnitError, Units
 if TYPE_CHECKING:
     from .yaml_source import Source
 
-CHANGED = ("default", "group", "help")  # what a mode may say anew of a flag that it takes
+CHANGED = ("default", "group", "help", "values", "follows")  # what a mode may say anew of a flag that it takes
 
 
 def read_flags(source: Source, units: Units) -> FlagSet:
@@ -109,6 +109,7 @@ def own_flags(source: Source, units: Units) -> dict[str, Flag]:
             presets,
             entry.get("short", {}),
             tuple(entry.get("aliases", ())),
+            entry.get("follows"),
         )
     return flags
 

@@ -29,7 +29,7 @@ T = TypeVar("T")
 Roots = Sequence[tuple[str, bool]]  # (folder, is an overlay), in order of precedence
 Files = Mapping[str, "tuple[Source, bool]"]  # stem to (file, from an overlay)
 
-SPECIAL = ("flags", "units", "phases", "hints", "lists")  # files of formulas/ that are no formula
+SPECIAL = ("flags", "units", "phases", "hints", "lists", "checkpoint")  # files of formulas/ that are no formula
 FAMILIES = ("profiles/architectures", "profiles/blocks")
 NO_PROFILES = (
     "statuses",
@@ -72,7 +72,9 @@ def profile_kinds(roots: Roots, mode: str | None = None) -> tuple[str, ...]:
 
 
 def is_kind(folder: str, mode: str | None) -> bool:
-    return os.path.isdir(os.path.join(folder, mode) if mode else folder)
+    """Whether a folder holds files of training, or of a mode; one of a mode only is none of training."""
+    own = os.path.join(folder, mode) if mode else folder
+    return os.path.isdir(own) and any(True for _ in rule_files(own))
 
 
 def placed(folder: str, mode: str | None) -> str:
@@ -320,6 +322,7 @@ class Loader:
             frozenset(broken),
         )
         rules.blocks = self.blocks()
+        rules.checkpoint = own["checkpoint"][0] if "checkpoint" in own else None
         return rules
 
     def phases(self, source: Source) -> dict[str, str] | None:

@@ -40,6 +40,7 @@ class RawModel:
     source_kind: SourceKind
     place: str = "config.json"  # the file that its dimensions come from
     remark: str = ""  # what is uncertain about them
+    stored: dict[str, int] = {}  # bytes of the stored tensors, where their headers were read
 
 
 def printable(text: str, longest: int = 200) -> str:

@@ -206,8 +206,9 @@ def read_model(
         raw = load_model(model, source=source, check=check)
     count = raw.reported_params if parameters is None else parameters
     versions = rules.stack if stack is None else stack
+    answered = () if rules.checkpoint is None else rules.checkpoint.data["present"]
     found = resolve(
-        rules.architectures, raw.name, raw.config, raw.source, count, raw.place, versions
+        rules.architectures, raw.name, raw.config, raw.source, count, raw.place, versions, answered
     )
     if rules.checkpoint is not None:
         from .checkpoint import stored_facts

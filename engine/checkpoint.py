@@ -43,10 +43,16 @@ def stored_facts(
         for name, value in facts.items():
             if isinstance(value, str) and f"{name}_from" in reader.values:
                 origins[name] = str(reader.values[f"{name}_from"])
-    for name, amount in raw.stored.items():
-        if name in facts:
-            facts[name], origins[name] = amount, f"the headers of the tensors ({raw.source})"
+    sizes = raw.tensors() if raw.tensors is not None else {}
+    for name, words in data["tensors"].items() if sizes else ():
+        facts[name] = sum(n for tensor, n in sizes.items() if not words or _ends(tensor, words))
+        origins[name] = f"the headers of the tensors ({raw.source})"
     return facts, origins
+
+
+def _ends(tensor: str, words: Collection[str]) -> bool:
+    """Whether the name of a tensor is one of the words, or ends with one after a dot."""
+    return any(tensor == word or tensor.endswith(f".{word}") for word in words)
 
 
 def _reader(checkpoint: Source, raw: RawModel, stack: Mapping[str, Any]) -> Resolver:

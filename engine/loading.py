@@ -37,6 +37,7 @@ NO_PROFILES = (
     "blocks",
     "models",
 )  # folders of profiles/ with another form
+NO_RULES = ("gguf",)  # and one that a reader of files has to itself
 
 
 def roots_of(overlays: Sequence[str] = ()) -> Roots:
@@ -68,7 +69,7 @@ def profile_kinds(roots: Roots, mode: str | None = None) -> tuple[str, ...]:
         if os.path.isdir(folder):
             names = os.listdir(folder)
             found |= {n for n in names if n[0] != "." and is_kind(os.path.join(folder, n), mode)}
-    return tuple(sorted(found.difference(NO_PROFILES)))
+    return tuple(sorted(found.difference(NO_PROFILES, NO_RULES)))
 
 
 def is_kind(folder: str, mode: str | None) -> bool:

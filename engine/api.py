@@ -213,6 +213,11 @@ def read_model(
     if rules.checkpoint is not None:
         from .checkpoint import stored_facts
 
-        facts, origins = stored_facts(rules.checkpoint, raw, versions)
-        found = replace(found, stored=facts, origin={**found.origin, **origins})
+        facts, origins, remarks = stored_facts(rules.checkpoint, raw, versions)
+        found = replace(
+            found,
+            stored=facts,
+            origin={**found.origin, **origins},
+            remarks=(*found.remarks, *remarks),
+        )
     return replace(found, warnings=(raw.remark, *found.warnings)) if raw.remark else found

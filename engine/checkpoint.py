@@ -1,4 +1,4 @@
-"""What is known of the weights as they are stored: from config.json, by the checkpoint file of a mode.
+"""What is known of the weights as they are stored, by the checkpoint file of a mode.
 
 `formulas/MODE/checkpoint.yaml` has fields and checks as an architecture file has them, and under
 `absent` the facts that formulas may read, with their values where config.json says nothing.
@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .config_fields import Config, inside
+from .errors import ExtraMissing
 from .sources.names import RawModel
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ def facts_of(checkpoint: Source | None) -> Collection[str]:
 
 def stored_facts(
     checkpoint: Source, raw: RawModel, stack: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, str]]:
+) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
     """
-    The facts of a model's stored weights, and where each comes from.
+    The facts of a model's stored weights, where each comes from, and what to remark on them.
 
     Raises `InputProblem` where a field is of the wrong type, or a check of the file refuses what
     config.json says.
@@ -43,11 +44,15 @@ def stored_facts(
         for name, value in facts.items():
             if isinstance(value, str) and f"{name}_from" in reader.values:
                 origins[name] = str(reader.values[f"{name}_from"])
-    sizes = raw.tensors() if raw.tensors is not None else {}
+    remarks: tuple[str, ...] = ()
+    try:
+        sizes = raw.tensors() if raw.tensors is not None else {}
+    except ExtraMissing as missing:  # config.json alone still prices them
+        sizes, remarks = {}, (str(missing),)
     for name, words in data["tensors"].items() if sizes else ():
         facts[name] = sum(n for tensor, n in sizes.items() if not words or _ends(tensor, words))
         origins[name] = f"the headers of the tensors ({raw.source})"
-    return facts, origins
+    return facts, origins, remarks
 
 
 def _ends(tensor: str, words: Collection[str]) -> bool:

@@ -14,7 +14,13 @@ from .units import Unit, UnitError, Units
 if TYPE_CHECKING:
     from .yaml_source import Source
 
-CHANGED = ("default", "group", "help", "values", "follows")  # what a mode may say anew of a flag that it takes
+CHANGED = (
+    "default",
+    "group",
+    "help",
+    "values",
+    "follows",
+)  # what a mode may say anew of a flag that it takes
 
 
 def read_flags(source: Source, units: Units) -> FlagSet:

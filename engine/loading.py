@@ -29,7 +29,14 @@ T = TypeVar("T")
 Roots = Sequence[tuple[str, bool]]  # (folder, is an overlay), in order of precedence
 Files = Mapping[str, "tuple[Source, bool]"]  # stem to (file, from an overlay)
 
-SPECIAL = ("flags", "units", "phases", "hints", "lists", "checkpoint")  # files of formulas/ that are no formula
+SPECIAL = (
+    "flags",
+    "units",
+    "phases",
+    "hints",
+    "lists",
+    "checkpoint",
+)  # files of formulas/ that are no formula
 FAMILIES = ("profiles/architectures", "profiles/blocks")
 NO_PROFILES = (
     "statuses",
@@ -73,7 +80,7 @@ def profile_kinds(roots: Roots, mode: str | None = None) -> tuple[str, ...]:
 
 
 def is_kind(folder: str, mode: str | None) -> bool:
-    """Whether a folder holds files of training, or of a mode; one of a mode only is none of training."""
+    """Whether a folder holds files of training, or of a mode; one may be of modes only."""
     own = os.path.join(folder, mode) if mode else folder
     return os.path.isdir(own) and any(True for _ in rule_files(own))
 

@@ -110,10 +110,11 @@ class _Sampler:
             if node.op in ("in", "not in")
         }
         self.places = {  # names that say which layers a group stands for
-            node.args[PLACES[node.function]].id
+            argument.id
             for node in nodes
             if isinstance(node, ex.Call) and node.function in PLACES
-            if isinstance(node.args[PLACES[node.function]], (ex.Name, ex.Item))
+            for argument in (node.args[PLACES[node.function]],)
+            if isinstance(argument, (ex.Name, ex.Item))
         }
         self.fields: dict[str, list[str]] = {}
         for name, symbol in formula.symbols.items():

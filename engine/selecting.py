@@ -7,7 +7,7 @@ it; one text that is a pattern has to match the whole path.
 In a path `#` stands for the number of the layer, and an `N` between dots for that of one of the
 equal modules that a layer has several of, such as experts.
 
-Lists of checkpoints, such as those of modules that stay as they are, have rules of their own: `named`.
+Lists of checkpoints, such as that of modules that stay as they are, have their own: `named`.
 """
 
 from __future__ import annotations
@@ -107,9 +107,7 @@ def _named(words: tuple[str, ...], path: str, places: str) -> int:
 
 def _is_named(path: str, plain: frozenset[str], patterns: Sequence[re.Pattern[str]]) -> bool:
     parts = path.split(".")
-    spans = (
-        ".".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)
-    )
+    spans = (".".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1))
     return not plain.isdisjoint(spans) or any(pattern.match(path) for pattern in patterns)
 
 

@@ -1,4 +1,4 @@
-"""A GGUF file: the config that its metadata mean, and the bytes of its tensors, from the header alone.
+"""A GGUF file: the config that its metadata mean and the bytes of its tensors, by its header alone.
 
 The library of llama.cpp reads it. Which metadata key is which key of a config.json is data, one
 file of `profiles/gguf/` for each `general.architecture`.
@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import FitcheckError, InputProblem
+from ..errors import ExtraMissing, FitcheckError, InputProblem
 from ..paths import data_folder
 from ..record import record
 from .names import RawModel, printable, quoted
@@ -64,7 +64,7 @@ def read_header(path: str) -> Header:
     try:
         from .gguf_header import HeaderOnly
     except ImportError as error:
-        raise InputProblem(
+        raise ExtraMissing(
             f"Reading {quoted(path)} needs the gguf library ({error}): "
             "pip install 'fitcheck-llm[gguf]'."
         ) from error
@@ -85,8 +85,8 @@ def _other_parts(path: str, count: Any) -> list[str]:
     found = re.fullmatch(_SHARD, os.path.basename(path))
     if found is None or int(found.group(3)) != count or count > _MOST_SHARDS:
         raise InputProblem(
-            f"{quoted(path)} is one of {count} parts of a model; give the first of them, whose name "
-            "ends in -00001-of-..., with the others beside it."
+            f"{quoted(path)} is one of {count} parts of a model; give the first of them, whose "
+            "name ends in -00001-of-..., with the others beside it."
         )
     folder = os.path.dirname(path)
     names = [f"{found.group(1)}{n:05}{found.group(2)}" for n in range(2, count + 1)]
@@ -109,10 +109,12 @@ def config_of(path: str, header: Header) -> dict[str, object]:
         )
     file = os.path.join(data_folder(_FOLDER), f"{name}.yaml")
     if not re.fullmatch(r"[a-z0-9_.-]{1,40}", name) or not os.path.isfile(file):
-        known = ", ".join(sorted(n[:-5] for n in os.listdir(data_folder(_FOLDER)) if n[-5:] == ".yaml"))
+        known = ", ".join(
+            sorted(n[:-5] for n in os.listdir(data_folder(_FOLDER)) if n[-5:] == ".yaml")
+        )
         raise InputProblem(
-            f"{quoted(path)} is of the architecture {quoted(name)}, which fitcheck does not map to a "
-            f"config.json; known are {known}. Give the config.json of the model, with --quant."
+            f"{quoted(path)} is of the architecture {quoted(name)}, which fitcheck does not map to "
+            f"a config.json; known are {known}. Give the config.json of the model, with --quant."
         )
     from ..yaml_source import read
 
@@ -145,8 +147,8 @@ def _value(path: str, header: Header, spec: Mapping[str, Any]) -> object:
     if isinstance(found, list):
         if len(set(map(str, found))) > 1:
             raise InputProblem(
-                f"{quoted(path)}: {spec['from'][0]} differs from layer to layer, which is not mapped "
-                "to a config.json. Give the config.json of the model, with --quant."
+                f"{quoted(path)}: {spec['from'][0]} differs from layer to layer, which is not "
+                "mapped to a config.json. Give the config.json of the model, with --quant."
             )
         found = found[0] if found else None
     if less and isinstance(found, int) and isinstance(less, int):

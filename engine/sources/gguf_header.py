@@ -1,4 +1,4 @@
-"""The reader of llama.cpp's library, kept to the header: bounded, and without a walk over vocabularies.
+"""The reader of llama.cpp's library, kept to the header: bounded, and quick over vocabularies.
 
 Its own loop takes 14 s for the tokens of Llama 3, and makes an object of every entry that a file
 claims to have. Here an array is one view of the file, and nothing lies beyond its end.
@@ -43,8 +43,8 @@ class HeaderOnly(GGUFReader):
         """A value of the metadata; None for arrays of text and long ones, which nobody asks for."""
         kind = field.types[0] if field.types else None
         if kind == GGUFValueType.ARRAY:
-            entries = field.parts[field.data[0]] if field.data else ()
-            return entries.tolist() if 0 < len(entries) <= MAX_LIST else None
+            short = field.data and len(field.parts[field.data[0]]) <= MAX_LIST
+            return field.parts[field.data[0]].tolist() if short else None
         if kind == GGUFValueType.STRING:
             return str(bytes(field.parts[-1]), encoding="utf-8", errors="replace")
         return field.parts[-1].tolist()[0]
@@ -66,7 +66,7 @@ class HeaderOnly(GGUFReader):
         return super()._get(int(offset), dtype, int(count), override_order)
 
     def _get_field_parts(self, orig_offs: int, raw_type: Any) -> Any:
-        """The parts of a field; of an array one view, of an array of text nothing but its length."""
+        """The parts of a field; of an array one view, of an array of text only its length."""
         if int(raw_type) != GGUFValueType.ARRAY:
             return super()._get_field_parts(orig_offs, raw_type)
         raw_kind = self._get(orig_offs, np.uint32)
@@ -81,7 +81,8 @@ class HeaderOnly(GGUFReader):
             raise ValueError("an array of arrays, which no model has")
         self._counted(count)
         order = ">" if self.byte_order == "S" else "<"
-        data, end = memoryview(self.data), start
+        data: Any = self.data
+        data, end = memoryview(data), start
         length_of = struct.Struct(f"{order}Q").unpack_from
         for _ in range(count):
             self._within(end + 8)

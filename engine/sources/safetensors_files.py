@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from ..errors import InputProblem
+from ..errors import ExtraMissing, InputProblem
 from .config_file import read_config
 from .names import quoted
 
@@ -31,10 +31,10 @@ def holds_weights(folder: str) -> bool:
 
 def stored_tensors(folder: str) -> dict[str, int]:
     """
-    The bytes of every tensor by its name; only their sum under "" where no file of the index is there.
+    The bytes of every tensor by its name; their sum under "" where the index has no file beside it.
 
-    Raises `InputProblem` where a file is missing, cut off or wrong, and where headers are to be read
-    and the extra `safetensors` is not installed.
+    Raises `InputProblem` where a file is missing, cut off or wrong, or the extra `safetensors` is
+    not installed and headers are to be read.
     """
     files = weight_files(folder)
     missing = [path for path in files if not os.path.isfile(path)]
@@ -44,9 +44,9 @@ def stored_tensors(folder: str) -> dict[str, int]:
             return {"": total}
     if missing:
         raise InputProblem(
-            f"The index of {quoted(folder)} names {len(files)} files and {len(missing)} are missing, "
-            f"such as {quoted(os.path.basename(missing[0]))}: the bytes of its tensors are not known. "
-            "Give a folder that is whole, or the path of its config.json."
+            f"The index of {quoted(folder)} names {len(files)} files and {len(missing)} are "
+            f"missing, such as {quoted(os.path.basename(missing[0]))}: the bytes of its tensors "
+            "are not known. Give a folder that is whole, or the path of its config.json."
         )
     found: dict[str, int] = {}
     for path in files:
@@ -60,9 +60,10 @@ def read_headers(path: str) -> dict[str, int]:
         import numpy  # noqa: F401  (the library reads nothing without it)
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
-        raise InputProblem(
-            f"Reading the header of {quoted(path)} needs the safetensors library ({error}): "
-            "pip install 'fitcheck-llm[safetensors]', or give the path of the config.json."
+        raise ExtraMissing(
+            f"The header of {quoted(path)} was not read, because the safetensors library is not "
+            f"there ({error}): pip install 'fitcheck-llm[safetensors]'. Its bytes are derived from "
+            "config.json."
         ) from error
     try:
         with safe_open(path, framework="np") as file:
@@ -102,4 +103,4 @@ def _index(folder: str) -> tuple[Mapping[str, str], int | None]:
     if isinstance(total, float) and total.is_integer():
         total = int(total)
     whole = isinstance(total, int) and not isinstance(total, bool) and 0 < total < 10**18
-    return files, total if whole else None  # type: ignore[return-value]
+    return files, total if whole else None

@@ -299,6 +299,17 @@ def test_training_prices_the_base_as_before() -> None:
         ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}, "'MIXED_PRECISION'"),
         ({"quant_method": "fp8", "weight_block_size": [64, 64]}, "blocks 64"),
         ({"quant_method": "gptq", "bits": 4, "dynamic": {}}, "in several ways"),
+        (
+            {"quant_method": "gptq", "bits": 4, "modules_in_block_to_quantize": [["q"]]},
+            "some of them",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"group_0": {"targets": ["re:.*mlp.*"], "weights": FOUR_BITS}},
+            },
+            "some of them",
+        ),
         ({"quant_method": "gptq", "bits": 4, "lm_head": True}, "packs the output head too"),
         ({"quant_method": ["awq"]}, "it has to be text"),
         ({"quant_method": "awq", "bits": "four"}, "it has to be a whole number"),
@@ -350,6 +361,24 @@ def test_modules_that_stay_as_they_are() -> None:
     assert left - whole == matrices * 2 - matrices - scales
     everything = weights(stored(quant_method="fbgemm_fp8", modules_to_not_convert=["model.layers"]))
     assert everything == weights(SMALL, "none")
+
+
+def test_modules_that_bitsandbytes_is_told_to_skip() -> None:
+    config = stored(load_in_4bit=True, llm_int8_skip_modules=["lm_head", "model.layers.0.mlp"])
+    matrices = 3 * 512 * 256
+    assert weights(config) - weights(SMALL, "nf4") == matrices * (2 - 0.5625)
+
+
+def test_cards_that_unpack_are_told() -> None:
+    model = "openai/gpt-oss-20b"
+    old = estimate(model, source="catalogue", mode="serving", gpu="v100-32")
+    assert any("unpacks MXFP4 to bf16" in text for text in old.warnings)
+    assert not any("MXFP4" in text for text in estimate(model, mode="serving", gpu="h100").warnings)
+    config = stored(quant_method="fp8")
+    assert any(
+        "no fp8 units" in w for w in estimate(config, mode="serving", gpu="a100-80").warnings
+    )
+    assert not estimate(config, mode="serving", gpu="h100").warnings
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,11 @@ def load_local(text: str) -> RawModel:
 
 
 def _tensors(config: str) -> Callable[[], dict[str, int]] | None:
-    """What reads the headers of the weights beside a config.json, where there are any."""
-    from .safetensors_files import holds_weights, stored_tensors
+    """What reads the headers of the tensors beside a config.json, where there are any."""
+    from .safetensors_files import holds_tensors, stored_tensors
 
     folder = os.path.dirname(config)
-    return partial(stored_tensors, folder) if holds_weights(folder) else None
+    return partial(stored_tensors, folder) if holds_tensors(folder) else None
 
 
 def describes_model(path: str) -> bool:

@@ -24,7 +24,7 @@ def weight_files(folder: str) -> list[str]:
     return [single] if os.path.isfile(single) else []
 
 
-def holds_weights(folder: str) -> bool:
+def holds_tensors(folder: str) -> bool:
     """Whether the headers of a folder say the bytes of its tensors."""
     return any(os.path.isfile(os.path.join(folder, name)) for name in (INDEX, SINGLE))
 

@@ -151,6 +151,7 @@ def prepare(
     settings = filled(rules, rules.flags.resolve(flags), card.facts())
     stack = rules.flags.versions(settings)
     canonical = read_model(rules, model, source, parameters, stack)
+    settings = rules.flags.following(settings, canonical.stored, canonical.origin)
     return Prepared(rules, settings, card, canonical, tuple(told))
 
 
@@ -207,7 +208,18 @@ def read_model(
         raw = load_model(model, source=source, check=check)
     count = raw.reported_params if parameters is None else parameters
     versions = rules.stack if stack is None else stack
+    answered = () if rules.checkpoint is None else rules.checkpoint.data["present"]
     found = resolve(
-        rules.architectures, raw.name, raw.config, raw.source, count, raw.place, versions
+        rules.architectures, raw.name, raw.config, raw.source, count, raw.place, versions, answered
     )
+    if rules.checkpoint is not None:
+        from .checkpoint import stored_facts
+
+        facts, origins, remarks = stored_facts(rules.checkpoint, raw, versions)
+        found = replace(
+            found,
+            stored=facts,
+            origin={**found.origin, **origins},
+            remarks=(*found.remarks, *remarks),
+        )
     return replace(found, warnings=(raw.remark, *found.warnings)) if raw.remark else found

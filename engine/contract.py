@@ -110,6 +110,7 @@ def block_name(report: Report) -> str:
 def flags_block(report: Report) -> dict[str, Any]:
     """The resolved flags under their JSON names."""
     flags, values = report.prepared.rules.flags, report.prepared.settings.values
+    origin = report.prepared.settings.origin
     block: dict[str, Any] = {}
     for flag in flags.flags.values():
         if flag.json is None:
@@ -118,6 +119,8 @@ def flags_block(report: Report) -> dict[str, Any]:
         if flag.null_without and not values[flag.null_without]:
             value = None
         block[flag.json] = plain(value)
+        if flag.follows and origin[flag.id] == report.prepared.model.origin.get(flag.follows):
+            block[f"{flag.json}_from"] = origin[flag.id]
     return block
 
 

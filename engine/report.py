@@ -70,6 +70,7 @@ class Prepared:
         """A run over these facts."""
         model = {
             **self.model.fields,
+            **self.model.stored,
             "verified": self.model.verified and not self.model.warnings,
             "counted": self.model.counted_parameters is not None,
             "counted_parameters": self.model.counted_parameters,

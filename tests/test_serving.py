@@ -361,7 +361,7 @@ def test_exit_status(words: list[str], status: int) -> None:
     ("words", "says"),
     [
         (["--double-quant"], "--double-quant quantizes the NF4 block scales and --quant none has"),
-        (["--quant", "int4"], "--quant int4 is not modelled; it can be none, nf4, int8."),
+        (["--quant", "int4"], "--quant int4 is not modelled; it can be none, nf4, int8, fp8,"),
         (["--concurrent", "0"], "--concurrent 0 is out of range; it goes from 1 to 1,048,576."),
         (["--lora-r", "8"], "No such option"),
         (["--gpu", "no-such-card"], "no-such-card"),

@@ -125,6 +125,7 @@ def frame(picture: Picture, headroom: float = 0.0) -> Frame:
     highest = max(values)
     known = [line(picture, s, highest * (1 + ABOVE)) for s in picture.series]
     lines = tuple(found for found in known if found.points)
+    values += [end for found in lines for end in band_of(found)]
     highest = max([y for found in lines for _, y in found.points] + values)
     lowest = min([y for found in lines for _, y in found.points] + values)
     if picture.scale == "log" and lowest > 0:
@@ -138,6 +139,12 @@ def frame(picture: Picture, headroom: float = 0.0) -> Frame:
         if limit is not None and headroom:
             top = max(top, bottom + (limit - bottom) / (1 - headroom))
     return Frame(picture, lines, bottom, top, tuple(dict.fromkeys(here)))
+
+
+def band_of(drawn: Line) -> list[float]:
+    """Both ends of the band where it is drawn: around the curve of the run."""
+    series, size = drawn.series, len(drawn.points)
+    return [float(y) for end in (series.low, series.high) for y in end[:size] if series.chosen]
 
 
 def line(picture: Picture, series: Series, highest: float) -> Line:
@@ -159,10 +166,12 @@ def head(report: Report, pictures: Sequence[Picture]) -> tuple[str, str]:
     prepared = report.prepared
     swept = {name for p in pictures for name in (p.sweep, *(n for s in p.series for n in s.at))}
     flags, values = prepared.rules.flags.flags, prepared.settings.values
+    # What was given has an option as its origin, not a default or the file of one.
+    given = {name for name, by in prepared.settings.origin.items() if by.startswith("-")}
     changed = [
         f"{flag.option} {values[flag.id]}" if flag.kind != "switch" else flag.option
         for flag in flags.values()
-        if flag.id not in swept and flag.json and values[flag.id] != flag.default
+        if flag.id in given - swept and values[flag.id] != flag.default
     ]
     name = f"{prepared.model.name} on {prepared.card.title}: {report.title.lower()}"
     return name, ", ".join(changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -14,6 +15,7 @@ from fitcheck.engine.programs import (
     Typed,
     options_of,
     programs,
+    read_command,
     read_options,
     refuse_near,
     spelled,
@@ -21,6 +23,7 @@ from fitcheck.engine.programs import (
 )
 
 T = TypeVar("T")
+COMMAND = "--from-command"
 
 if TYPE_CHECKING:
     from fitcheck.engine.profile import Profile
@@ -88,13 +91,22 @@ def said(ctx: click.Context, action: Callable[[], T]) -> T:
 
 
 def chosen_program(rules: Rules, args: Sequence[str]) -> Profile | None:
-    """The file of the program that the words choose, or that is the default."""
+    """The file of the program that the words choose, by itself or in a whole command."""
+    named: str | None = None
+    for command in values_of(COMMAND, args):
+        with contextlib.suppress(InputProblem):  # said where the command is read
+            named = read_command(rules, command)[0]
     found: Profile | None = None
     for flag, value, profile in programs(rules):
-        option = rules.flags.flags[flag].option
-        typed = [after for word, after in pairwise(args) if word == option]
-        typed += [a.partition("=")[2] for a in args if a.startswith(f"{option}=")]
-        wanted = typed[-1] if typed else rules.flags.flags[flag].default
-        if str(wanted).casefold() == value.casefold():
+        spec = rules.flags.flags[flag]
+        wanted = [*values_of(spec.option, args), named or spec.default]
+        if str(wanted[0]).casefold() == value.casefold():
             found = profile
     return found
+
+
+def values_of(option: str, args: Sequence[str]) -> list[str]:
+    """What follows an option wherever it stands, the last one first."""
+    found = [after for word, after in pairwise(args) if word == option]
+    found += [word.partition("=")[2] for word in args if word.startswith(f"{option}=")]
+    return found[::-1]

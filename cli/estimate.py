@@ -179,17 +179,18 @@ def with_program(
     The flags with those that another program's command or options say, which ours win over, and
     what is not priced of them. A command may name the model too. Raises `InputProblem`.
     """
+    theirs: dict[str, Any] = {}
     told: tuple[str, ...] = ()
     if values.get("from_command"):
         from fitcheck.engine.programs import read_command
 
         program, typed = read_command(rules, values["from_command"])
-        flags, told = {**typed.flags, **flags}, typed.told(program)
+        theirs, told = dict(typed.flags), typed.told(program)
         values["model"] = values["model"] or typed.model
     if ctx.meta.get(PROGRAM):
         typed, title = ctx.meta[PROGRAM]
-        flags, told = {**typed.flags, **flags}, (*told, *typed.told(title))
-    return flags, told
+        theirs, told = {**theirs, **typed.flags}, (*told, *typed.told(title))
+    return {**theirs, **flags}, told
 
 
 def take_model_from_derive(values: dict[str, Any], rules: Rules) -> None:

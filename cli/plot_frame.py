@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fitcheck.cli.words import is_changed
 from fitcheck.engine.record import record
+from fitcheck.engine.spelling import spelled
 
 if TYPE_CHECKING:
     from fitcheck.engine.plots import Picture, Series
@@ -165,13 +167,11 @@ def head(report: Report, pictures: Sequence[Picture]) -> tuple[str, str]:
     """The title of all pictures, and the flags that are not the defaults."""
     prepared = report.prepared
     swept = {name for p in pictures for name in (p.sweep, *(n for s in p.series for n in s.at))}
-    flags, values = prepared.rules.flags.flags, prepared.settings.values
-    # What was given has an option as its origin, not a default or the file of one.
-    given = {name for name, by in prepared.settings.origin.items() if by.startswith("-")}
+    settings = prepared.settings
     changed = [
-        f"{flag.option} {values[flag.id]}" if flag.kind != "switch" else flag.option
-        for flag in flags.values()
-        if flag.id in given - swept and values[flag.id] != flag.default
+        " ".join(spelled(flag, settings.values[flag.id]))
+        for flag in prepared.rules.flags.flags.values()
+        if flag.id not in swept and flag.json and is_changed(flag, settings)
     ]
     name = f"{prepared.model.name} on {prepared.card.title}: {report.title.lower()}"
     return name, ", ".join(changed)

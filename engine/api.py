@@ -148,7 +148,7 @@ def prepare(
     from .report import Prepared
 
     card = choose_card(rules, gpu, vram_mib)
-    settings = filled(rules, rules.flags.resolve(flags), card)
+    settings = filled(rules, rules.flags.resolve(flags), card.facts())
     stack = rules.flags.versions(settings)
     canonical = read_model(rules, model, source, parameters, stack)
     return Prepared(rules, settings, card, canonical, tuple(told))

@@ -249,6 +249,8 @@ class Module:
             for fact in rules.mode.facts:
                 self.function(path, fact.when, scope)
                 self.sentence(rules.mode.formula, fact.says, scope)
+            for table in rules.mode.tables:
+                self.function(path, table.when, scope)
             for plot in rules.mode.plots:
                 self.sentence(rules.mode.formula, plot.label, scope)
         flags = rules.flags

@@ -52,6 +52,9 @@ def to_dict(report: Report) -> dict[str, Any]:
             else:
                 value = converted(report.run.value(formula.id), unit)
             put(result, key, value)
+    from .mode_tables import tables
+
+    result.update({table.id: table.to_list() for table in tables(report)})
     result.setdefault("verdict", {}).update(
         safe_fits=report.safe, status=report.status, reasons=list(report.reasons)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import Problem, RuleFileError
-from ..modes import commands
+from ..modes import ModeTable, commands
 from ..plot_rules import Plot
 from ..rules import Rules
 from ..scope import suggest
@@ -47,8 +47,30 @@ def check_mode(rules: Rules) -> Iterator[Problem]:
         except RuleFileError as error:
             yield from error.problems
         yield from check_sentence(rules, formula, ("facts", index, "says"), fact.says)
+    for index, table in enumerate(mode.tables):
+        yield from check_table(rules, table, ("tables", index))
     for index, plot in enumerate(mode.plots):
         yield from check_plot(rules, plot, ("plots", index))
+
+
+def check_table(rules: Rules, table: ModeTable, place: Path) -> Iterator[Problem]:
+    """F201, F214: a table shows quantities that have a value for each item of its list."""
+    assert rules.mode is not None
+    source = rules.mode.formula.source
+    try:
+        rules.function(rules.mode.formula, table.when, (*place, "when"))
+    except RuleFileError as error:
+        yield from error.problems
+    for head, name in table.columns.items():
+        at = source.mark((*place, "columns", head))
+        if name not in rules.formulas:
+            if name not in rules.broken:
+                near = suggest(name, rules.formulas)
+                message = f"`{name}` is shown here and no file defines it.{near}"
+                yield source.problem("F201", "unknown-symbol", at, message)
+        elif rules.formulas[name].per != table.per:
+            message = f"`{name}` has no value for each item of {table.per}."
+            yield source.problem("F214", "unknown-list", at, message)
 
 
 def check_plot(rules: Rules, plot: Plot, place: Path) -> Iterator[Problem]:

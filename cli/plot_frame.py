@@ -127,6 +127,7 @@ def frame(picture: Picture, headroom: float = 0.0) -> Frame:
     highest = max(values)
     known = [line(picture, s, highest * (1 + ABOVE)) for s in picture.series]
     lines = tuple(found for found in known if found.points)
+    values += [end for found in lines for end in band_of(found)]
     highest = max([y for found in lines for _, y in found.points] + values)
     lowest = min([y for found in lines for _, y in found.points] + values)
     if picture.scale == "log" and lowest > 0:
@@ -140,6 +141,12 @@ def frame(picture: Picture, headroom: float = 0.0) -> Frame:
         if limit is not None and headroom:
             top = max(top, bottom + (limit - bottom) / (1 - headroom))
     return Frame(picture, lines, bottom, top, tuple(dict.fromkeys(here)))
+
+
+def band_of(drawn: Line) -> list[float]:
+    """Both ends of the band where it is drawn: around the curve of the run."""
+    series, size = drawn.series, len(drawn.points)
+    return [float(y) for end in (series.low, series.high) for y in end[:size] if series.chosen]
 
 
 def line(picture: Picture, series: Series, highest: float) -> Line:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .report import Report
     from .run import Run
 
-PER_DOUBLING = 8  # points, evenly spaced on a logarithmic axis
+PER_DOUBLING = 8  # points, so that lines between them look as curved as they are
 MOST_CURVES = 8  # beside that of the run itself; with more their labels would not fit
 Bytes = int | Fraction
 
@@ -213,11 +213,17 @@ def draw(
 
 
 def grid(first: int, last: int, also: Iterable[int]) -> list[int]:
-    """Whole numbers from first to last, evenly spaced by their logarithm, and others in between."""
-    steps, xs = 0, {first, last, *(x for x in also if first <= x <= last)}
-    while (x := round(first * 2 ** (steps / PER_DOUBLING))) < last:
-        xs.add(x)
-        steps += 1
+    """
+    Whole numbers from first to last, and others in between.
+
+    Each doubling is cut into equal parts: multiples of a power of two, so that what is handed out
+    in pages is met at full pages wherever the parts are not smaller than one.
+    """
+    xs, begin = {first, last, *(x for x in also if first <= x <= last)}, first
+    while begin < last:
+        steps = (begin * (PER_DOUBLING + part) // PER_DOUBLING for part in range(PER_DOUBLING))
+        xs.update(x for x in steps if x < last)
+        begin *= 2
     return sorted(xs)
 
 

@@ -235,6 +235,10 @@ class Report(Mapping[str, Any]):
 
     def pictures(self) -> tuple[Picture, ...]:
         """The curves that its mode draws, as exact points (see `plots.py`); needs no library."""
+        return self._pictures
+
+    @cached_property
+    def _pictures(self) -> tuple[Picture, ...]:
         from .plots import pictures
 
         return pictures(self)

@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ElementTree
 import zlib
 from contextlib import redirect_stderr, redirect_stdout
 from fractions import Fraction
+from functools import lru_cache
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from rich.cells import cell_len
 from fitcheck import Report, estimate
 from fitcheck.cli.errors import guarded
 from fitcheck.cli.main import run as run_click
-from fitcheck.cli.plot_frame import amount, apart, count, even, frame, powers
+from fitcheck.cli.plot_frame import amount, apart, count, even, frame, head, powers
 from fitcheck.cli.plot_terminal import drawing
 from fitcheck.engine.checks import check_all
 from fitcheck.engine.loading import Loader, roots_of
@@ -44,10 +45,12 @@ RUNS: list[tuple[str, str, dict[str, Any]]] = [
     (HYBRID, "b200", {"seq_len": 4096, "concurrent": 8}),
     ("google/gemma-3-1b-it", "h200", {"seq_len": 16_777_216}),  # the largest that the flag takes
     (LLAMA, "h200", {"seq_len": 1, "concurrent": 1_048_576}),
+    (GEMMA, "h100", {"engine": "vllm", "concurrent": 12, "seq_len": 8192}),  # pages and a band
 ]
 IDS = [f"{model.split('/')[1]} {gpu} {flags}" for model, gpu, flags in RUNS]
 
 
+@lru_cache(maxsize=64)  # frozen, and its pictures are computed once
 def serve(model: str = LLAMA, gpu: str = "4090", **flags: Any) -> Report:
     return estimate(model, mode="serving", gpu=gpu, source="catalogue", **flags)
 
@@ -75,13 +78,13 @@ def test_every_point_is_an_estimate(model: str, gpu: str, flags: dict[str, Any])
         assert picture.here == report.prepared.settings.values["seq_len"]
         for series in picture.series:
             assert picture.here in series.x and list(series.x) == sorted({*series.x})
-            for x in {*series.x[:: len(series.x) // 5], picture.here}:
+            for x in {series.x[7], series.x[-9], picture.here}:
                 alone = serve(model, gpu, **{**flags, **series.at, "seq_len": x})
                 divisor = x if series.label == "average" else 1
                 assert series.at_x(x) == Fraction(alone[series.quantity], divisor)
     (chosen,) = found["card"].chosen
     assert chosen.at_x(picture.here) == report["serving_total"]
-    assert found["card"].limit == ("usable", report["usable"])
+    assert found["card"].limit == ("for the engine", report["serving_budget"])
 
 
 @pytest.mark.parametrize(("model", "gpu", "flags"), RUNS, ids=IDS)
@@ -137,7 +140,7 @@ def test_what_may_be_too_low_says_so() -> None:
 def test_the_points_are_json() -> None:
     data = json.loads(json.dumps([p.to_dict() for p in pictures(serve())]))
     card = data[0]
-    assert card["limit"] == {"label": "usable", "bytes": 24_641_536_000}
+    assert card["limit"] == {"label": "for the engine", "bytes": 24_641_536_000}
     first = card["series"][0]
     assert first["y"][first["x"].index(2048)] == serve()["serving_total"]
     assert {*first} == {
@@ -152,7 +155,7 @@ def test_training_has_none_yet() -> None:
 
 def test_the_grid_is_even_and_whole() -> None:
     xs = grid(256, 65536, [1000, 5, 99999])
-    assert xs[0] == 256 and xs[-1] == 65536 and 1000 in xs and 5 not in xs
+    assert xs[:3] == [256, 288, 320] and xs[-1] == 65536 and 1000 in xs and 5 not in xs
     assert len(xs) == 8 * PER_DOUBLING + 2
     assert grid(1, 4, []) == [1, 2, 3, 4]
 
@@ -178,7 +181,7 @@ WRONG = [  # what is changed, and for each change a code and a part of the messa
         (("jumps: true", "jump: true"), "F101", "jump"),
     ],
     [
-        (("quantity: usable,", "quantity: usabel,"), "F201", "Did you mean `usable`"),
+        (("serving_budget", "serving_bugdet"), "F201", "Did you mean `serving_budget`"),
         (("longest: max_context", "longest: max_concurrent"), "F216", "no search for the largest"),
         (("over: {flag: concurrent", "over: {flag: concurent"), "F201", "is no flag of this mode"),
         (('label: "{n} at', 'label: "{m} at'), "F211", "m"),
@@ -236,6 +239,13 @@ def test_numbers_are_read_as_people_write_them() -> None:
     assert even(0, 25 << 30, 5) == [n << 30 for n in (0, 5, 10, 15, 20, 25)]
 
 
+def test_the_title_has_what_was_given_and_no_default() -> None:
+    report = serve(engine="vllm", quant="nf4", seq_len=4096, concurrent=3)
+    title, flags = head(report, report.pictures())
+    assert title == "Llama-3.1-8B on NVIDIA GeForce RTX 4090: fits"
+    assert flags == "--quant nf4, --engine vllm"
+
+
 def test_labels_are_moved_apart() -> None:
     assert apart([5, 5, 5], [2, 2, 2], 0, 10) == [5, 7, 9]
     assert apart([9, 9], [2, 2], 0, 10) == [7, 9]
@@ -291,7 +301,7 @@ def test_an_svg_is_whole_and_the_same_every_time(tmp_path: Path) -> None:
         assert call("infer", LLAMA, "--plot", str(file)).status == 0
     text = files[0].read_text(encoding="utf-8")
     assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
-    for said in ("Cache of one request", "16 at once", "to 3,294", "22.9 GiB usable", "32k",
+    for said in ("Cache of one request", "16 at once", "to 3,294", "22.9 GiB for the engine", "32k",
                  "this run, 1 at once: 16.5 GiB", "evidence: assumed", "next token"):  # fmt: skip
         assert f"<!-- {said}" in text, said
     assert files[1].read_text(encoding="utf-8") == text

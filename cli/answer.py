@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fitcheck.cli.output import say, write
@@ -24,6 +25,7 @@ class Request:
     model: str
     flags: dict[str, Any]
     others: dict[str, Any]
+    told: tuple[str, ...] = ()  # what another program's command asks for and is not priced
 
 
 def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
@@ -39,8 +41,10 @@ def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
         vram_mib=values["vram_mib"],
         source=values["source"],
         flags=request.flags,
+        told=request.told,
     )
     report = build_report(prepared)
+    draw_below = drawn(report, values) if values.get("plot") else None
     if values["derive"] is not None:
         component = None if values["derive"] == ALL else values["derive"]
         form = values["form"] or ("json" if values["as_json"] else "text")
@@ -51,11 +55,24 @@ def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
         from fitcheck.cli.screen import print_estimate
 
         print_estimate(report, request, values)
+    if draw_below:
+        draw_below()
     if prepared.card.note:
         say("note", prepared.card.note, values["no_color"])
     for text in (*report.remarks, *report.warnings):
         say("warning", text, values["no_color"])
     return report.exit_code
+
+
+def drawn(report: Report, values: dict[str, Any]) -> Callable[[], None]:
+    """Write the pictures of --plot before the answer is printed; returns what comes below it."""
+    from fitcheck.cli.plot import in_terminal, to_file, to_terminal
+
+    target = values["plot"]
+    if in_terminal(target):
+        return lambda: to_terminal(report, values)
+    to_file(report, target)
+    return lambda: say("note", f"the pictures are in {target}", values["no_color"])
 
 
 def as_json(report: Report, request: Request, values: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,9 @@ OUTPUT_ONLY = {  # they format an answer, so they need a model
     "derive": "--derive",
     "form": "--format",
     "fit": "--fit",
+    "plot": "--plot",
 }
+PROGRAM = "program"  # key of the context: what options of another program say
 OF_THE_PROGRAM = ("completion", "version")  # options that stand beside no subcommand
 EXAMPLES = (
     "fitcheck meta-llama/Llama-3.1-8B --qlora --lora-r 64 --flash-attn --gpu 4090",
@@ -58,6 +60,9 @@ class EstimateCommand(click.Command):
         if mode is not None:
             own = [o for o in own if o.name not in OF_THE_PROGRAM]
             own += [options.fit_option()] if mode.fit else []
+            own += [options.plot_option()] if mode.plots else []
+            engines = any(flag.of for flag in rules.flags.flags.values())
+            own += [options.command_option()] if engines else []
         super().__init__(
             mode.command if mode else "estimate",
             params=[options.model_argument(), *options.flag_options(rules.flags), *own],
@@ -68,6 +73,14 @@ class EstimateCommand(click.Command):
     def formula_ids(self) -> tuple[str, ...]:
         """What --derive may name."""
         return tuple(self.rules.formulas)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if self.rules.mode is not None and not ctx.resilient_parsing:
+            from fitcheck.cli.engine_options import take_out
+
+            args, typed, title = take_out(self.rules, ctx, self.params, args)
+            ctx.meta[PROGRAM] = typed and (typed, title)
+        return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["MODEL", "[OPTIONS]"]
@@ -131,7 +144,9 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
         list_cards(rules, values["as_json"], values["no_color"])
         return 0
     flags = options.flags_given(typed, rules.flags)
+    told: tuple[str, ...] = ()
     try:
+        flags, told = with_program(ctx, rules, values, flags)
         if values["stack"]:
             versions = rules.flags.stack(values["stack"])
             twice = [name for name in versions if flags.get(name, versions[name]) != versions[name]]
@@ -142,6 +157,10 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
         rules.flags.resolve(flags)
         if values["model"] or "gpu" in typed or "vram_mib" in typed:
             choose_card(rules, values["gpu"], values["vram_mib"])
+        if values.get("plot") is not None:
+            from fitcheck.cli.plot import check_target
+
+            check_target(values["plot"])
     except InputProblem as error:
         raise click.UsageError(str(error), ctx) from None
     take_model_from_derive(values, rules)
@@ -150,7 +169,28 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
     if values["form"] and values["derive"] is None:
         raise click.UsageError("--format is the format of --derive: give both.", ctx)
     others = {n: v for n, v in typed.items() if n in REPEATED}
-    return answer(rules, Request(values["model"], flags, others), values)
+    return answer(rules, Request(values["model"], flags, others, told), values)
+
+
+def with_program(
+    ctx: click.Context, rules: Rules, values: dict[str, Any], flags: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """
+    The flags with those that another program's command or options say, which ours win over, and
+    what is not priced of them. A command may name the model too. Raises `InputProblem`.
+    """
+    theirs: dict[str, Any] = {}
+    told: tuple[str, ...] = ()
+    if values.get("from_command"):
+        from fitcheck.engine.programs import read_command
+
+        program, typed = read_command(rules, values["from_command"])
+        theirs, told = dict(typed.flags), typed.told(program)
+        values["model"] = values["model"] or typed.model
+    if ctx.meta.get(PROGRAM):
+        typed, title = ctx.meta[PROGRAM]
+        theirs, told = {**theirs, **typed.flags}, (*told, *typed.told(title))
+    return {**theirs, **flags}, told
 
 
 def take_model_from_derive(values: dict[str, Any], rules: Rules) -> None:

@@ -219,6 +219,27 @@ def fit_option() -> Option:
     )
 
 
+def command_option() -> Option:
+    """The command line of another program, for modes that know some."""
+    return Option(
+        ["from_command", "--from-command"],
+        ORIGIN,
+        metavar="TEXT",
+        help="Read what an engine is started with: 'vllm serve MODEL --max-model-len 8192'.",
+    )
+
+
+def plot_option() -> Option:
+    """The pictures, for modes that say what they draw."""
+    return Option(
+        ["plot", "--plot"],
+        OUTPUT,
+        type=click.Path(),
+        metavar="FILE",
+        help="Draw it too: FILE.png or FILE.svg (needs the extra `plot`), or - for the terminal.",
+    )
+
+
 def model_argument() -> click.Argument:
     """MODEL, optional so that --version and --list-gpus work without one."""
     return click.Argument(["model"], required=False, shell_complete=complete_model)

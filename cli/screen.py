@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console, RenderableType
 
@@ -19,13 +19,18 @@ NARROWEST, WIDEST = 60, 120
 
 
 def console(
-    no_color: bool = False, piped: int | None = None, narrowest: int = NARROWEST
+    no_color: bool = False,
+    piped: int | None = None,
+    narrowest: int = NARROWEST,
+    stream: TextIO | None = None,
 ) -> Console:
     """A console as wide as the terminal, within what the tables are made for.
 
-    `piped` is the width where there is no terminal and COLUMNS does not say one (a pipe, a file).
+    `piped` is the width where there is no terminal and COLUMNS does not say one (a pipe, a file);
+    `stream` is where it will be written, standard output if it is not given.
     """
-    colour = wants_colour(sys.stdout, no_color)
+    stream = stream or sys.stdout
+    colour = wants_colour(stream, no_color)
     found = Console(
         force_terminal=colour,
         color_system="auto" if colour else None,
@@ -34,14 +39,17 @@ def console(
         markup=False,
         emoji=False,
     )
-    terminal = sys.stdout is not None and sys.stdout.isatty()
+    terminal = stream is not None and stream.isatty()
     width = found.width if terminal or os.environ.get("COLUMNS") else piped or found.width
     found.width = min(max(width, narrowest), WIDEST)
     return found
 
 
 def show(
-    parts: Iterable[RenderableType], no_color: bool = False, target: Console | None = None
+    parts: Iterable[RenderableType],
+    no_color: bool = False,
+    target: Console | None = None,
+    to: Callable[[str], None] = write,
 ) -> None:
     """Print parts one below the other, without the blanks that tables leave at line ends."""
     target = target or console(no_color)
@@ -53,7 +61,7 @@ def show(
         with target.capture() as captured:
             target.print(part)
         shown.append(captured.get())
-    write("\n".join(line.rstrip() for line in "".join(shown).split("\n")).rstrip("\n"))
+    to("\n".join(line.rstrip() for line in "".join(shown).split("\n")).rstrip("\n"))
 
 
 def print_estimate(report: Report, request: Request, values: Mapping[str, Any]) -> None:

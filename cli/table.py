@@ -31,9 +31,34 @@ def estimate_view(report: Report, request: Request | None, width: int) -> list[R
         component_table(report, width),
         "",
         *capacity(report, width),
+        *rank_tables(report),
         "",
         *verdict_view(report, request, width),
     ]
+
+
+def rank_tables(report: Report) -> list[RenderableType]:
+    """What its mode shows item by item, such as the cards of a pipeline."""
+    if report.prepared.rules.mode is None:
+        return []
+    from rich.table import Table
+
+    from fitcheck.engine.mode_tables import BYTES, tables
+
+    found: list[RenderableType] = []
+    for shown in tables(report):
+        view = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+        view.add_column("", justify="right")
+        for head, unit in zip(shown.columns, shown.units, strict=True):
+            view.add_column(f"{head} MiB" if unit == BYTES else head, justify="right")
+        for index, row in enumerate(shown.rows):
+            cells = (
+                whole_mib(value) if unit == BYTES else f"{value:,}"
+                for value, unit in zip(row, shown.units, strict=True)
+            )
+            view.add_row(str(index), *cells)
+        found += ["", Text(shown.title, style="dim"), view]
+    return found
 
 
 def flowing(words: Iterable[tuple[str, str]], width: int) -> list[RenderableType]:

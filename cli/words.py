@@ -42,8 +42,7 @@ def settings_words(flags: FlagSet, settings: Settings) -> list[tuple[str, bool]]
         value = settings.values[flag.id]
         if _idle(flags, flag, settings):
             continue
-        own = isinstance(flag.default, FromProfile)  # differs only where somebody gave it
-        changed = settings.origin[flag.id] == flag.option if own else value != flag.default
+        changed = is_changed(flag, settings)
         if not changed and flag.quiet:
             continue
         if not changed and (value == () or (flag.kind == "integer" and value == 0)):
@@ -55,6 +54,13 @@ def settings_words(flags: FlagSet, settings: Settings) -> list[tuple[str, bool]]
             if option == flag.option:
                 words.append((_bare(option), changed))
     return words
+
+
+def is_changed(flag: Flag, settings: Settings) -> bool:
+    """Whether a flag differs from its default; one that a profile fills, whether it was given."""
+    if isinstance(flag.default, FromProfile):
+        return settings.origin[flag.id] == flag.option
+    return bool(settings.values[flag.id] != flag.default)
 
 
 def _idle(flags: FlagSet, flag: Flag, settings: Settings) -> bool:

@@ -1,6 +1,7 @@
 """Draw the pictures of the documentation from the program itself: `python docs/make_images.py`.
 
-Writes docs/img/estimate.svg, the table of one estimate as a terminal shows it.
+Writes docs/img/estimate.svg, the table of one estimate as a terminal shows it, and
+docs/img/serving.svg, the pictures of --plot.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from fitcheck.cli.answer import Request
+from fitcheck.cli.plot_file import draw as draw_pictures
 from fitcheck.cli.table import estimate_view
 from fitcheck.engine.api import estimate
 
@@ -21,6 +23,7 @@ WIDTH = 100
 MODEL = "meta-llama/Llama-3.1-8B"
 FLAGS = {"qlora": True, "lora_r": 64, "batch_size": 4, "flash_attn": True}
 COMMAND = ("--qlora", "--lora-r", "64", "--batch-size", "4", "--flash-attn", "--gpu", "4090")
+SERVED, SERVING = "google/gemma-3-27b-it", {"concurrent": 12, "seq_len": 8192}
 GROUND, INK = (24, 26, 31), (208, 212, 220)
 COLOURS = [
     *((88, 94, 106), (224, 96, 96), (86, 164, 98), (214, 158, 74)),
@@ -50,10 +53,16 @@ def draw() -> str:
 
 def main() -> None:
     """Write every picture."""
-    target = Path(__file__).parent / "img" / "estimate.svg"
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(draw(), encoding="utf-8")
-    print(target)
+    folder = Path(__file__).parent / "img"
+    folder.mkdir(exist_ok=True)
+    serving = estimate(SERVED, mode="serving", gpu="h100", source="catalogue", **SERVING)
+    made = {
+        "estimate.svg": draw().encode("utf-8"),
+        "serving.svg": draw_pictures(serving, "svg"),
+    }
+    for name, content in made.items():
+        (folder / name).write_bytes(content)
+        print(folder / name)
 
 
 if __name__ == "__main__":

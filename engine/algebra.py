@@ -27,7 +27,7 @@ from .evaluation import (
     Loop as Loop,
     Thunk as Thunk,
 )
-from .selecting import selected
+from .selecting import layers_in, named, selected
 
 MAX_ROWS = 100_000
 Keep = Thunk | None  # the condition of the rows that count; None where all do
@@ -73,6 +73,8 @@ class Algebra:
         "floor": math.floor,
         "power_of_two_floor": power_of_two_floor,
         "selected": selected,
+        "named": named,
+        "layers_in": layers_in,
     }
 
     def number(self, value: int | Fraction) -> Any:

@@ -141,16 +141,18 @@ def prepare(
     source: Source,
     flags: Mapping[str, Any],
     parameters: int | None = None,
+    told: Sequence[str] = (),
 ) -> Prepared:
     """Flags, card and model resolved, nothing computed yet."""
     from .profile_defaults import filled
     from .report import Prepared
 
     card = choose_card(rules, gpu, vram_mib)
-    settings = filled(rules, rules.flags.resolve(flags), card)
+    settings = filled(rules, rules.flags.resolve(flags), card.facts())
     stack = rules.flags.versions(settings)
     canonical = read_model(rules, model, source, parameters, stack)
-    return Prepared(rules, settings, card, canonical)
+    settings = rules.flags.following(settings, canonical.stored, canonical.origin)
+    return Prepared(rules, settings, card, canonical, tuple(told))
 
 
 def choose_card(rules: Rules, gpu: str | None, vram_mib: int | None) -> Card:
@@ -206,7 +208,18 @@ def read_model(
         raw = load_model(model, source=source, check=check)
     count = raw.reported_params if parameters is None else parameters
     versions = rules.stack if stack is None else stack
+    answered = () if rules.checkpoint is None else rules.checkpoint.data["present"]
     found = resolve(
-        rules.architectures, raw.name, raw.config, raw.source, count, raw.place, versions
+        rules.architectures, raw.name, raw.config, raw.source, count, raw.place, versions, answered
     )
+    if rules.checkpoint is not None:
+        from .checkpoint import stored_facts
+
+        facts, origins, remarks = stored_facts(rules.checkpoint, raw, versions)
+        found = replace(
+            found,
+            stored=facts,
+            origin={**found.origin, **origins},
+            remarks=(*found.remarks, *remarks),
+        )
     return replace(found, warnings=(raw.remark, *found.warnings)) if raw.remark else found

@@ -6,7 +6,7 @@ Which keys are read, what stands in for an absent one, which shapes are refused 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,7 @@ class Model:
     remarks: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()  # versions of this run that have no class of its type
     drafts: tuple[str, ...] = ()  # architecture files that are not settled, or a part of them
+    stored: Mapping[str, Any] = {}  # facts of the weights as they are stored, where a mode asks
 
 
 class Architecture:
@@ -182,10 +183,11 @@ def resolve(
     counted: int | None,
     place: str = "config.json",
     stack: Mapping[str, Any] | None = None,
+    answered: Collection[str] = (),
 ) -> Model:
     """
     The canonical model of a config; `place` is what origins call it, `stack` holds the library
-    versions that facts may hang on.
+    versions that facts may hang on, `answered` keys that no remark is made of.
 
     Raises
     ------
@@ -200,11 +202,11 @@ def resolve(
     outer = choose(architectures, name, config)
     nested = outer.data.get("text")
     if nested is None:
-        whole = Config(config, config, place)
+        whole = Config(config, config, place, answered)
         return Resolver(outer, name, whole, stack or {}).model(source, counted)
     text = text_part(config, nested["at"], nested.get("model_type"))
     check_type(text)
     inner = choose(architectures, name, text)
-    whole = Config(config, text, place)
+    whole = Config(config, text, place, answered)
     reader = Resolver(inner, name, whole, stack or {})
     return Resolver(outer, name, whole, stack or {}, reader).model(source, counted)

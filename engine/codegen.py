@@ -38,7 +38,7 @@ NEEDED = """from fractions import Fraction as F
 from math import ceil, floor
 
 from .arithmetic import divide, entry, greatest, least, modulo, power_of_two_floor
-from .selecting import selected"""
+from .selecting import layers_in, named, selected"""
 LEFT_OUT = ("claims", "examples")  # only the workshop needs them, and it reads the files
 
 
@@ -249,6 +249,10 @@ class Module:
             for fact in rules.mode.facts:
                 self.function(path, fact.when, scope)
                 self.sentence(rules.mode.formula, fact.says, scope)
+            for table in rules.mode.tables:
+                self.function(path, table.when, scope)
+            for plot in rules.mode.plots:
+                self.sentence(rules.mode.formula, plot.label, scope)
         flags = rules.flags
         for conflict in flags.conflicts:
             self.function(flags.source.path, conflict.when_text, flags.scope())
@@ -324,7 +328,9 @@ def rules_module(root: str, mode: str | None = None) -> str:
     ]
     arguments.insert(-1, f"[{', '.join(map(architecture_call, rules.architectures))}]")
     mode_text = literals.of(rules.mode)
-    known = {rules.hints.path: rules.hints.data} if rules.hints is not None else {}
+    whole = [source for source in (rules.hints, rules.checkpoint) if source is not None]
+    known = {source.path: source.data for source in whole}
+    checkpoint = literals.of(rules.checkpoint)
     literals.sources.update({a.source.path: None for a in rules.architectures})
     sources = ",\n".join(
         f"    {path!r}: SourceLater({path!r}, {literals.of(known.get(path))})"
@@ -374,7 +380,7 @@ def rules(root):
         [(root, False)],
         {given},
     )
-    found.mode = {mode_text}
+    found.mode, found.checkpoint = {mode_text}, {checkpoint}
     found.functions, found.names, found.holes_in_bytes = dict(FUNCTIONS), NAMES, IN_BYTES
     for (path, text), function in FUNCTIONS.items():
         if path == found.flags.source.path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -22,8 +22,15 @@ ITEMS: Mapping[str, tuple[type, ...]] = {
 class Config:
     """A config.json with the object that holds the text dimensions, where that is nested."""
 
-    def __init__(self, top: Mapping[str, Any], text: Mapping[str, Any], place: str) -> None:
+    def __init__(
+        self,
+        top: Mapping[str, Any],
+        text: Mapping[str, Any],
+        place: str,
+        answered: Collection[str] = (),
+    ) -> None:
         self.top, self.text, self.place = top, text, place
+        self.answered = answered  # keys of which a mode says more than a remark could
 
     def objects(self, spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """(how it is called, object) of every place where a field may stand."""

@@ -52,6 +52,9 @@ def to_dict(report: Report) -> dict[str, Any]:
             else:
                 value = converted(report.run.value(formula.id), unit)
             put(result, key, value)
+    from .mode_tables import tables
+
+    result.update({table.id: table.to_list() for table in tables(report)})
     result.setdefault("verdict", {}).update(
         safe_fits=report.safe, status=report.status, reasons=list(report.reasons)
     )
@@ -107,6 +110,7 @@ def block_name(report: Report) -> str:
 def flags_block(report: Report) -> dict[str, Any]:
     """The resolved flags under their JSON names."""
     flags, values = report.prepared.rules.flags, report.prepared.settings.values
+    origin = report.prepared.settings.origin
     block: dict[str, Any] = {}
     for flag in flags.flags.values():
         if flag.json is None:
@@ -115,6 +119,8 @@ def flags_block(report: Report) -> dict[str, Any]:
         if flag.null_without and not values[flag.null_without]:
             value = None
         block[flag.json] = plain(value)
+        if flag.follows and origin[flag.id] == report.prepared.model.origin.get(flag.follows):
+            block[f"{flag.json}_from"] = origin[flag.id]
     return block
 
 

@@ -12,6 +12,7 @@ TRUTH = Unit((("(truth)", 1),), "truth")
 TEXT_UNIT = Unit((("(text)", 1),), "text")
 ANY: Unit | None = None  # a bare 0, which fits everywhere
 
+COUNTS = ("selected", "named", "layers_in")  # functions that count layers
 UnitOf = Callable[[str], Unit | None]
 
 
@@ -57,7 +58,7 @@ def unit_of(node: ex.Node, names: UnitOf) -> Unit | None:
     if isinstance(node, ex.Choice):
         truth(node.test, names)
         return same(unit_of(node.yes, names), unit_of(node.no, names), node.yes, node.no)
-    if isinstance(node, ex.Call) and node.function == "selected":
+    if isinstance(node, ex.Call) and node.function in COUNTS:
         return ONE
     if isinstance(node, ex.Call):
         result = unit_of(node.args[0], names)

@@ -19,6 +19,10 @@ class InputProblem(FitcheckError, ValueError):
         self.flag = flag
 
 
+class ExtraMissing(InputProblem):
+    """A library that is an extra of the installation is not there."""
+
+
 class Refusal(FitcheckError, ValueError):
     """The input was read, but the memory model does not cover it (exit code 2)."""
 

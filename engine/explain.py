@@ -180,7 +180,9 @@ def caveats(report: Report) -> list[str]:
 def evidence(report: Report) -> list[str]:
     """The components by how well their figure is supported, best first."""
     groups: dict[str, list[Component]] = {}
-    for component in sorted(report.components, key=lambda c: -GRADES.index(c.grade.grade)):
+    for component in sorted(
+        (c for c in report.components if c.shown), key=lambda c: -GRADES.index(c.grade.grade)
+    ):
         groups.setdefault(str(component.grade), []).append(component)
     return [
         f"{grade}: {', '.join(lowered(c.title) for c in members)}"

@@ -40,13 +40,16 @@ FUNCTIONS = {
     "floor": (1, 1),
     "power_of_two_floor": (1, 1),
     "selected": (3, 3),
+    "named": (3, 3),
+    "layers_in": (4, 4),
 }
 SPELLINGS = {"Max": "max", "Min": "min", "ceiling": "ceil"}
 FOLDS = ("sum", "max", "min", "count", "any", "list")
 WORDS = {"true": True, "false": False}
 LANGUAGE = (
     "names, numbers, + - * / % **, comparisons, and or not, a if c else b, max, min, ceil, floor, "
-    "power_of_two_floor, selected(targets, path, places), and sum, max, min, count, any over a list"
+    "power_of_two_floor, selected(targets, path, places), named(words, path, places), "
+    "layers_in(places, first, end, step), and sum, max, min, count, any over a list"
 )
 RESERVED = frozenset(
     {

@@ -54,6 +54,7 @@ class Flag:
     aliases: tuple[str, ...] = ()  # further spellings of the option
     of: str = ""  # the kind of profiles whose files give the values of a choice
     quiet: bool = False  # the table names it only where it was changed
+    follows: str | None = None  # fact of the stored weights that is its default
 
     @property
     def domain(self) -> tuple[Any, ...] | None:
@@ -210,6 +211,25 @@ class FlagSet:
         self.refuse_conflicts(settings, explicit)
         return settings
 
+    def following(
+        self, settings: Settings, facts: Mapping[str, Any], origins: Mapping[str, str]
+    ) -> Settings:
+        """
+        These settings with what the model's files say of the flags that nobody gave.
+
+        Raises `InputProblem` where that is not modelled, or does not go with what was given.
+        """
+        values, origin = dict(settings.values), dict(settings.origin)
+        for flag in self.flags.values():
+            fact = facts.get(flag.follows) if flag.follows else None
+            if fact in (None, "") or origin[flag.id] != "default" or fact == flag.default:
+                continue
+            values[flag.id] = self.check(flag, fact)
+            origin[flag.id] = origins.get(str(flag.follows), "the model")
+        found = Settings(values, origin)
+        self.refuse_conflicts(found, {n: v for n, v in values.items() if origin[n] != "default"})
+        return found
+
     def check(self, flag: Flag, value: Any) -> Any:
         """The value in its canonical form, or `InputProblem` naming the flag."""
         return check_value(flag, value)
@@ -267,6 +287,8 @@ def check_value(flag: Flag, value: Any) -> Any:
             raise InputProblem(f"{flag.option} is a switch, not {value!r}.", flag=flag.id)
         return value
     if flag.kind == "choice":
+        if isinstance(value, str) and value not in flag.values:  # Q4_K_M is typed q4_k_m too
+            value = next((v for v in flag.values if v.lower() == value.lower()), value)
         if not isinstance(value, str) or value not in flag.values:
             hint = suggest(str(value), flag.values)
             raise InputProblem(

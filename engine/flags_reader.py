@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from .profile import Profile
     from .yaml_source import Source
 
-CHANGED = ("default", "group", "help")  # what a mode may say anew of a flag that it takes
+CHANGED = (
+    "default",
+    "group",
+    "help",
+    "values",
+    "follows",
+)  # what a mode may say anew of a flag that it takes
 
 
 def read_flags(source: Source, units: Units) -> FlagSet:
@@ -117,6 +123,7 @@ def own_flags(source: Source, units: Units) -> dict[str, Flag]:
             tuple(entry.get("aliases", ())),
             str(entry.get("of", "")),
             bool(entry.get("quiet", False)),
+            entry.get("follows"),
         )
     return flags
 

@@ -204,6 +204,8 @@ class LineAlgebra(Algebra):
         "floor": _or_lines(Algebra.functions["floor"], -HALF),
         "power_of_two_floor": _or_lines(Algebra.functions["power_of_two_floor"], None),
         "selected": Algebra.functions["selected"],
+        "named": Algebra.functions["named"],
+        "layers_in": Algebra.functions["layers_in"],
     }
 
     def fold(self, node: ex.Fold, run: Any, rows: Sequence[Loop], body: Thunk, keep: Keep) -> Any:

@@ -29,7 +29,14 @@ T = TypeVar("T")
 Roots = Sequence[tuple[str, bool]]  # (folder, is an overlay), in order of precedence
 Files = Mapping[str, "tuple[Source, bool]"]  # stem to (file, from an overlay)
 
-SPECIAL = ("flags", "units", "phases", "hints", "lists")  # files of formulas/ that are no formula
+SPECIAL = (
+    "flags",
+    "units",
+    "phases",
+    "hints",
+    "lists",
+    "checkpoint",
+)  # files of formulas/ that are no formula
 FAMILIES = ("profiles/architectures", "profiles/blocks")
 NO_PROFILES = (
     "statuses",
@@ -37,6 +44,7 @@ NO_PROFILES = (
     "blocks",
     "models",
 )  # folders of profiles/ with another form
+NO_RULES = ("gguf",)  # and one that a reader of files has to itself
 
 
 def roots_of(overlays: Sequence[str] = ()) -> Roots:
@@ -68,13 +76,13 @@ def profile_kinds(roots: Roots, mode: str | None = None) -> tuple[str, ...]:
         if os.path.isdir(folder):
             names = os.listdir(folder)
             found |= {n for n in names if n[0] != "." and is_kind(os.path.join(folder, n), mode)}
-    return tuple(sorted(found.difference(NO_PROFILES)))
+    return tuple(sorted(found.difference(NO_PROFILES, NO_RULES)))
 
 
 def is_kind(folder: str, mode: str | None) -> bool:
-    """Whether a folder of profiles/ has files of a mode, or of training."""
-    place = os.path.join(folder, mode) if mode else folder
-    return os.path.isdir(place) and any(True for _ in rule_files(place))
+    """Whether a folder holds files of training, or of a mode; one may be of modes only."""
+    own = os.path.join(folder, mode) if mode else folder
+    return os.path.isdir(own) and any(True for _ in rule_files(own))
 
 
 def placed(folder: str, mode: str | None) -> str:
@@ -287,6 +295,8 @@ class Loader:
             mark = source.mark(("id",))
             self.problems.append(source.problem("F706", "name-taken", mark, message))
         needed = {*mode.formula.reads, *(read for s in statuses for read in s.formula.reads)}
+        needed |= {name for plot in mode.plots for name, _ in plot.quantities()}
+        needed |= {name for table in mode.tables for name in table.columns.values()}
         start = [*(stem for stem in own if stem not in SPECIAL), *sorted(needed)]
         formulas, broken = self.formulas(units, {**sources, **own}, start, True)
         broken |= {stem for stem in files_of(self.roots, folder) if stem not in own}
@@ -330,6 +340,7 @@ class Loader:
             frozenset(broken),
         )
         rules.blocks = self.blocks()
+        rules.checkpoint = own["checkpoint"][0] if "checkpoint" in own else None
         return rules
 
     def phases(self, source: Source) -> dict[str, str] | None:

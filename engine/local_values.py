@@ -13,6 +13,8 @@ from .algebra import EXACT, NO_LOOP, Algebra, Loop, Thunk, compile_tree
 from .formula import Formula, Symbol
 from .rules import Rules
 
+PLACES = {"selected": 2, "named": 2, "layers_in": 0}  # which argument says layers
+
 
 class LocalNames:
     """A lookup that asks the run for every name, with its `name`, `item` and `items`."""
@@ -108,10 +110,11 @@ class _Sampler:
             if node.op in ("in", "not in")
         }
         self.places = {  # names that say which layers a group stands for
-            node.args[-1].id
+            argument.id
             for node in nodes
-            if isinstance(node, ex.Call) and node.function == "selected"
-            if isinstance(node.args[-1], (ex.Name, ex.Item))
+            if isinstance(node, ex.Call) and node.function in PLACES
+            for argument in (node.args[PLACES[node.function]],)
+            if isinstance(argument, (ex.Name, ex.Item))
         }
         self.fields: dict[str, list[str]] = {}
         for name, symbol in formula.symbols.items():

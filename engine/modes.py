@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from .errors import InputProblem
 from .paths import bundled_root, rule_files
+from .plot_rules import Plot, read_plots
 from .record import record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .formula import Formula
     from .units import Units
@@ -35,6 +36,17 @@ class Fact:
     says: str
 
 
+@record
+class ModeTable:
+    """A table with one line for each item of a list, shown where `when` holds."""
+
+    id: str  # its key in the JSON
+    title: str
+    per: str
+    when: str
+    columns: Mapping[str, str]  # heading to quantity
+
+
 @record(identity=True)
 class Mode:
     """What `mode.yaml` says beside flags and phases; conditions are text over `formula`'s names."""
@@ -46,6 +58,8 @@ class Mode:
     block: str  # key of the JSON that holds the flags
     facts: tuple[Fact, ...]
     fit: tuple[str, ...]  # quantities that --fit shows for every card
+    plots: tuple[Plot, ...]  # pictures that --plot draws
+    tables: tuple[ModeTable, ...]
     examples: tuple[str, ...]
     formula: Formula  # the names that facts may use
 
@@ -70,6 +84,17 @@ def read_mode(source: Source, units: Units, overlay: bool) -> Mode:
         str(data["block"]),
         tuple(facts),
         tuple(data.get("fit", ())),
+        read_plots(data.get("plots", ())),
+        tuple(
+            ModeTable(
+                str(t["id"]),
+                str(t["title"]),
+                str(t["per"]),
+                spelled(t.get("when", True)),
+                dict(t["columns"]),
+            )
+            for t in data.get("tables", ())
+        ),
         tuple(data.get("examples", ())),
         reader.read(),
     )

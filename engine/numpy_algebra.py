@@ -109,9 +109,9 @@ def contains(item: Any, words: Any) -> Any:
     return settled(negate(every(negate(EQUAL(item, word)) for word in words)))
 
 
-def selected(words: Any, path: Any, places: Any) -> Any:
-    """In how many layers targets pick a module; each target, or all of them, may differ."""
-    exact = Algebra.functions["selected"]
+def counted(function: str, words: Any, path: Any, places: Any) -> Any:
+    """In how many layers words pick a module; each word, or all of them, may differ."""
+    exact = Algebra.functions[function]
 
     def found(*values: Any) -> Any:
         where, layers = values[-2:]
@@ -120,6 +120,12 @@ def selected(words: Any, path: Any, places: Any) -> Any:
 
     several = words if isinstance(words, tuple) and any(map(array_like, words)) else (words,)
     return lookup(found, *several, path, places)
+
+
+def layers_in(places: Any, *numbers: Any) -> Any:
+    """How many layers lie at each step of a span; all of it may differ between configurations."""
+    exact = Algebra.functions["layers_in"]
+    return lookup(lambda *v: None if None in v else exact(*v), places, *numbers)
 
 
 def present(bound: Loop) -> Any:
@@ -184,7 +190,9 @@ class NumpyAlgebra(Algebra):
         "ceil": above,
         "floor": below,
         "power_of_two_floor": power_of_two_floor,
-        "selected": selected,
+        "selected": partial(counted, "selected"),
+        "named": partial(counted, "named"),
+        "layers_in": layers_in,
     }
 
     def number(self, value: int | Fraction) -> Any:

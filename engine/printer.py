@@ -205,7 +205,11 @@ class Printer:
                 f"{self.show(node.no, loop)}"
             ), 0
         if isinstance(node, ex.Call):
-            if self.leaf is not None and self.test is not None and node.function == "selected":
+            if (
+                self.leaf is not None
+                and self.test is not None
+                and node.function in ("selected", "named")
+            ):
                 return self.leaf(node, loop), 9  # words among numbers say less than the number
             return style.call(
                 node.function, style.joiner.join(self.show(a, loop) for a in node.args)

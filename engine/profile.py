@@ -35,6 +35,7 @@ class Profile:
     overlay: bool = False
     extends: str = ""  # another profile of the kind, whose values hold where this one gives none
     options: Mapping[str, Mapping[str, Any]] = {}  # options of the program that it describes
+    commands: tuple[str, ...] = ()  # how a command of this program begins
 
     def value(self, name: str, band: int) -> Any:
         """The value at a band end (0 low, 1 value, 2 high); raises KeyError where there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .errors import FitcheckError
@@ -11,13 +12,25 @@ from .profile import Profile, best_match
 from .record import replace
 
 if TYPE_CHECKING:
-    from .cards import Card
     from .rules import Rules
 
 
-def filled(rules: Rules, settings: Settings, card: Card) -> Settings:
+def refilled(rules: Rules, settings: Settings, card: Mapping[str, Any]) -> Settings:
+    """The settings on another card, which may be another profile's."""
+    flags = rules.flags.flags
+    left = {
+        name: flag.default
+        for name, flag in flags.items()
+        if isinstance(flag.default, FromProfile) and settings.origin[name] != flag.option
+    }
+    if not left:
+        return settings
+    return filled(rules, replace(settings, values={**settings.values, **left}), card)
+
+
+def filled(rules: Rules, settings: Settings, card: Mapping[str, Any]) -> Settings:
     """
-    The settings with a value for every flag that was left to a profile.
+    The settings with a value for every flag that was left to a profile; `card` are its facts.
 
     Raises
     ------
@@ -27,7 +40,7 @@ def filled(rules: Rules, settings: Settings, card: Card) -> Settings:
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
     chosen: dict[str, Profile] = {}
-    facts = {"card": card.id, **{f"card.{n}": v for n, v in card.facts().items()}}
+    facts = {"card": card.get("id"), **{f"card.{n}": v for n, v in card.items()}}
     for name, default in settings.values.items():
         if not isinstance(default, FromProfile):
             continue

@@ -60,6 +60,7 @@ def read_profile(
         overlay,
         str(data.get("extends", "")),
         dict(data.get("options", {})),
+        tuple(data.get("commands", ())),
     )
     reader.finish()
     return profile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .architecture import Model
 from .cards import Card
@@ -13,10 +13,13 @@ from .evaluation import CURRENT, NO_LOOP, EvaluationError, Loop
 from .flags import Settings
 from .formula import Formula, Limit
 from .grades import Grade, Grader
-from .record import record
+from .record import record, replace
 from .rules import Rules, Status
 from .run import Facts, Run
 from .spelling import opposite
+
+if TYPE_CHECKING:
+    from .plots import Picture
 
 
 @record(identity=True)
@@ -27,6 +30,7 @@ class Prepared:
     settings: Settings
     card: Card
     model: Model
+    told: tuple[str, ...] = ()  # what was asked for and is not priced
 
     def unsettled(self) -> tuple[str, ...]:
         """
@@ -47,6 +51,7 @@ class Prepared:
         if not self.model.verified:
             found.append(f"model_type {self.model.model_type} is not verified")
         found += self.model.absent
+        found += self.told
         found += [f"{path} is a draft" for path in self.model.drafts]
         found += [
             f"{f.source.path} is a draft" for f in rules.formulas.values() if f.status != "stable"
@@ -65,6 +70,7 @@ class Prepared:
         """A run over these facts."""
         model = {
             **self.model.fields,
+            **self.model.stored,
             "verified": self.model.verified and not self.model.warnings,
             "counted": self.model.counted_parameters is not None,
             "counted_parameters": self.model.counted_parameters,
@@ -77,7 +83,7 @@ class Prepared:
 
     def changed(self, **values: Any) -> Prepared:
         """The same with other flag values (not checked for conflicts)."""
-        return Prepared(self.rules, self.settings.changed(**values), self.card, self.model)
+        return replace(self, settings=self.settings.changed(**values))
 
 
 @record
@@ -155,7 +161,10 @@ class Report(Mapping[str, Any]):
         memory = None if card.listed else card.total >> 20
         name = None if card.id == "custom" else card.id
         mode = prepared.rules.mode
-        parts = (self.overlays, prepared.settings, name, memory, prepared.model, mode and mode.id)
+        parts = (
+            *(self.overlays, prepared.settings, name, memory, prepared.model, mode and mode.id),
+            prepared.told,
+        )
         return rebuilt, parts  # the rules hold functions, so they are read again
 
     def __iter__(self) -> Iterator[str]:
@@ -177,7 +186,8 @@ class Report(Mapping[str, Any]):
         """Caveats that a job may want to branch on, among them all that say it may be too low."""
         told = (c.says for c in self.caveats if c.warns)
         model = self.prepared.model
-        return (*model.warnings, *map(without_class, model.absent), *told, *self._stray)
+        known = (*model.warnings, *map(without_class, model.absent), *self.prepared.told)
+        return (*known, *told, *self._stray)
 
     @cached_property
     def _stray(self) -> tuple[str, ...]:
@@ -223,6 +233,16 @@ class Report(Mapping[str, Any]):
             and rules.function(mode.formula, fact.when, ("facts", index, "when"))(self.run, NO_LOOP)
         ]
 
+    def pictures(self) -> tuple[Picture, ...]:
+        """The curves that its mode draws, as exact points (see `plots.py`); needs no library."""
+        return self._pictures
+
+    @cached_property
+    def _pictures(self) -> tuple[Picture, ...]:
+        from .plots import pictures
+
+        return pictures(self)
+
     def explain(self) -> str:
         """Plain English: the largest component and why, and what each change would save or cost."""
         from .explain import explain
@@ -263,12 +283,13 @@ def rebuilt(
     memory: int | None,
     model: Model,
     mode: str | None = None,
+    told: tuple[str, ...] = (),
 ) -> Report:
     """A report from what pickling keeps of one."""
     from .api import choose_card, rules_for
 
     rules = rules_for(overlays, mode)
-    return build_report(Prepared(rules, settings, choose_card(rules, gpu, memory), model))
+    return build_report(Prepared(rules, settings, choose_card(rules, gpu, memory), model, told))
 
 
 def build_report(prepared: Prepared) -> Report:

@@ -265,7 +265,8 @@ class Resolver:
         """What should be said about keys that this file does not price."""
         for remark in self.architecture.data.get("remarks", ()):
             objects = (self.config.top, self.config.text)
-            present = [k for k in remark["any_key"] if any(o.get(k) is not None for o in objects)]
+            keys = [k for k in remark["any_key"] if k not in self.config.answered]
+            present = [k for k in keys if any(o.get(k) is not None for o in objects)]
             if present:
                 yield fill(remark["says"], {**self.values, "key": present[0]})
 

@@ -80,6 +80,7 @@ class Rules:
         self.statuses, self.architectures, self.lists = statuses, architectures, lists
         self.broken = broken
         self.mode: Mode | None = None  # none in training, whose files lie in formulas/ itself
+        self.checkpoint: Source | None = None  # what config.json says of stored weights
         self._compiled: dict[str, Compiled] = {}
         self.functions: dict[tuple[str, str], Thunk] = {}  # (file, text) to function
         self.names: dict[tuple[str, str], tuple[str, ...]] = {}  # (file, text) to names read

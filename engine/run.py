@@ -220,9 +220,15 @@ class Run:
 
     def with_card(self, card: Mapping[str, Any]) -> Run:
         """This run on another card, given by its facts; what is the same there is kept."""
-        facts = Facts(self.facts.settings, {**self.facts.records, "card": card}, self.facts.lists)
+        from .profile_defaults import refilled
+
+        settings = refilled(self.rules, self.facts.settings, card)
+        facts = Facts(settings, {**self.facts.records, "card": card}, self.facts.lists)
         other, before = Run(self.rules, facts, self.band, parent=self), self.facts.records["card"]
         touched: set[str] = set()
+        for name, value in settings.values.items():
+            if value != self.flag(name):
+                touched |= self.rules.affected[name]
         for source, formulas in self.rules.affected_by_card.items():
             place, _, name = source.partition(".")
             same = (

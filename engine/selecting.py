@@ -6,12 +6,14 @@ it; one text that is a pattern has to match the whole path.
 
 In a path `#` stands for the number of the layer, and an `N` between dots for that of one of the
 equal modules that a layer has several of, such as experts.
+
+Lists of checkpoints, such as that of modules that stay as they are, have their own: `named`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from .evaluation import EvaluationError
@@ -20,6 +22,7 @@ SIGNS = frozenset("\\*+?()[]{}|^$")  # one of them makes a pattern of a name
 LAYER, COPY = "#", "N"
 TRIED = range(40)  # copies of a module that a pattern is tried on
 LONGEST = 300
+BY_PATTERN, MOST_REPEATS = "re:", 4
 LONGEST_SPAN, MOST_LAYERS = 40, 65_536
 
 
@@ -73,6 +76,63 @@ def _picks(word: str, path: str, layer: int) -> bool:
     if _has_number(word):
         path = path.replace(LAYER, str(layer))
     return path == word or path.endswith(f".{word}")
+
+
+def layers_in(places: str, first: int, end: int, step: int) -> int:
+    """How many of the layers, `0-4 6`, are one of first, first + step, ... below end."""
+    if step < 1 or any(n != int(n) for n in (first, end, step)):
+        raise EvaluationError("a span of layers needs whole numbers and a step of at least 1")
+    wanted = range(max(0, int(first)), max(0, int(end)), int(step))
+    return sum(1 for span in layers_of(places) for layer in span if layer in wanted)
+
+
+def named(words: Collection[str], path: str, places: str) -> int:
+    """
+    In how many of the layers, `0-4 6`, a word of a checkpoint's list names the module at this path
+    or what holds it: names from any dot to any other, `*` for any text, `re:` before a pattern.
+    """
+    return _named(tuple(words), path, places)
+
+
+@lru_cache(maxsize=65536)
+def _named(words: tuple[str, ...], path: str, places: str) -> int:
+    plain, patterns = _lists(words)
+    return sum(
+        1
+        for span in layers_of(places)
+        for layer in span
+        if _is_named(path.replace(LAYER, str(layer)), plain, patterns)
+    )
+
+
+def _is_named(path: str, plain: frozenset[str], patterns: Sequence[re.Pattern[str]]) -> bool:
+    parts = path.split(".")
+    spans = (".".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1))
+    return not plain.isdisjoint(spans) or any(pattern.match(path) for pattern in patterns)
+
+
+@lru_cache(maxsize=256)
+def _lists(words: tuple[str, ...]) -> tuple[frozenset[str], tuple[re.Pattern[str], ...]]:
+    """The plain names, and the patterns that stand for the others."""
+    plain = frozenset(w for w in words if "*" not in w and not w.startswith(BY_PATTERN))
+    return plain, tuple(_pattern(word) for word in words if word not in plain)
+
+
+def _pattern(word: str) -> re.Pattern[str]:
+    """What a word with a sign matches from the start of a path; raises `EvaluationError`."""
+    text = word.removeprefix(BY_PATTERN)
+    if word.startswith(BY_PATTERN):
+        # Groups that repeat and many repetitions take a time that nobody has.
+        slow = re.search(r"\)[*+?{]", text) or sum(map(text.count, "*+{")) > MOST_REPEATS
+    else:
+        slow = text.count("*") > MOST_REPEATS
+        text = rf"(?:.*\.)?{'.*'.join(map(re.escape, text.split('*')))}(?:\.|$)"
+    if slow or len(word) > LONGEST:
+        raise EvaluationError(f"`{word[:80]}` is too intricate for a list of modules")
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise EvaluationError(f"`{word}` is no regular expression ({error})") from None
 
 
 def _has_number(word: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ def spelled(flag: Flag, value: Any) -> tuple[str, ...]:
     """The words that set a flag on the command line: `("--batch-size", "2")`."""
     if flag.kind == "switch":
         return (flag.option if value is not flag.inverse else opposite(flag.option),)
+    if isinstance(value, Fraction):
+        value = f"{float(value):g}"
     if isinstance(value, tuple):
         preset = next((name for name, words in flag.presets.items() if words == value), None)
         value = preset or ",".join(value)

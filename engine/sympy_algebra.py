@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from . import expression as ex
@@ -17,7 +17,6 @@ from .algebra import (
     Thunk,
     power_of_two_floor as exact_power_of_two_floor,
 )
-from .selecting import selected
 
 
 @dataclass(frozen=True)
@@ -128,13 +127,22 @@ def _modulo(left: Any, right: Any) -> Any:
     return left - right * _call("floor")(_divide(left, right))
 
 
-def _selected(words: Any, path: Any, places: Any) -> Any:
-    """The layers in which targets pick a module: known for a given path, else a symbol."""
+def _picked(function: str, words: Any, path: Any, places: Any) -> Any:
+    """The layers in which words pick a module: known for a given path, else a symbol."""
     import sympy
 
     if isinstance(words, tuple) and all(isinstance(v, str) for v in (*words, path, places)):
-        return plain(selected(words, path, places))
-    return sympy.Symbol(f"{words} selects {path} in {places}", nonnegative=True)
+        return plain(Algebra.functions[function](words, path, places))
+    return sympy.Symbol(f"{words} {function} {path} in {places}", nonnegative=True)
+
+
+def _layers_in(places: Any, *numbers: Any) -> Any:
+    """The layers at each step of a span: known for given numbers, else a symbol."""
+    import sympy
+
+    if isinstance(places, str) and all(n.is_Integer for n in numbers):
+        return plain(Algebra.functions["layers_in"](places, *map(int, numbers)))
+    return sympy.Symbol(f"layers of {places} in {numbers}", nonnegative=True)
 
 
 class SympyAlgebra(Algebra):
@@ -156,7 +164,9 @@ class SympyAlgebra(Algebra):
         "ceil": _call("ceiling"),
         "floor": _call("floor"),
         "power_of_two_floor": lambda value: power_of_two_class()(value),
-        "selected": _selected,
+        "selected": partial(_picked, "selected"),
+        "named": partial(_picked, "named"),
+        "layers_in": _layers_in,
     }
 
     def number(self, value: int | Fraction) -> Any:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("engine", "cli", "measurement", "formulas", "gpus", "profiles")
 PACKAGE_FILES = ROOT / "engine/_fitcheck"  # becomes fitcheck/__init__.py and __main__.py, the top
 MEASURING_STACK = {"torch", "transformers", "peft", "bitsandbytes"}
-HEAVY = {"sympy", "jsonschema", "numpy", "rich", "huggingface_hub"}
+HEAVY = {"sympy", "jsonschema", "numpy", "rich", "huggingface_hub", "matplotlib"}
 
 
 def modules(*folders: str) -> list[Path]:

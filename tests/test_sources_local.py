@@ -207,9 +207,12 @@ def test_a_full_model_beside_an_adapter_wins(here: Path) -> None:
 def test_a_weights_file(here: Path, name: str, exists: bool) -> None:
     if exists:
         write(here / name, b"\0" * 100)
+    if exists and name == "m.GGUF":  # which is read; test_weight_formats.py has good ones
+        assert problem(name) == "Could not read 'm.GGUF' as a GGUF file: GGUF magic invalid."
+        return
     assert problem(name) == (
         f"'{name}' is a tensor file; fitcheck reads the model's config.json instead, so give the "
-        "path of that file or of its folder."
+        "path of that file or of its folder, or that of a .gguf file."
     )
 
 

@@ -12,6 +12,7 @@ from ..rules import Rules
 from ..yaml_source import Source
 from .architecture_checks import ARCHITECTURE_CHECKS
 from .card_checks import check_cards
+from .checkpoint_checks import CHECKPOINT_CHECKS
 from .claims import check_claims
 from .composition_checks import COMPOSITION_CHECKS, check_given
 from .cross_checks import CROSS_CHECKS
@@ -112,6 +113,7 @@ def check_meaning(rules: Rules, misshapen: bool = False) -> list[Problem]:
         *STATUS_CHECKS,
         *families,
         *MODE_CHECKS,
+        *CHECKPOINT_CHECKS,
     ):
         problems += attempted(partial(check_files, rules), misshapen or bool(problems))
     return problems

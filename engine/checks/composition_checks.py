@@ -9,6 +9,7 @@ from typing import Any
 from .. import expression as ex
 from ..architecture import Architecture
 from ..architecture_expressions import ALWAYS, LISTS, block_expressions, expressions, listed
+from ..checkpoint import facts_of
 from ..composing import GROUPS, PARTS
 from ..errors import Problem, RuleFileError
 from ..formula import Formula, Symbol
@@ -59,8 +60,9 @@ def check_given(rules: Rules) -> Iterator[Problem]:
             wanted.setdefault((place, symbol.field), (formula, symbol))
     files = [(a, data) for a in rules.architectures if (data := whole(a)) is not None]
     every = {pair for _, data in files for pair in listed(data)}
+    facts = facts_of(rules.checkpoint)
     for (place, field), (formula, symbol) in wanted.items():
-        lacking, having = _lacking(files, place, field)
+        lacking, having = _lacking(files, place, field, facts)
         if place != "model" and (place, field) not in every:
             continue  # nothing gives it: F212
         source = formula.source
@@ -76,7 +78,10 @@ def check_given(rules: Rules) -> Iterator[Problem]:
 
 
 def _lacking(
-    files: Collection[tuple[Architecture, Mapping[str, Any]]], place: str, field: str
+    files: Collection[tuple[Architecture, Mapping[str, Any]]],
+    place: str,
+    field: str,
+    facts: Collection[str] = (),
 ) -> tuple[list[tuple[Architecture, Any]], int]:
     """The groups or files without a field, and how many have it."""
     lacking: list[tuple[Architecture, Any]] = []
@@ -86,7 +91,7 @@ def _lacking(
         if place == "model":
             if "matches" not in found.own or "text" in data:
                 continue  # the rest of the fields come from the file of the text part
-            given = [(("fields",), field in (*data.get("fields", {}), *OF_MODEL))]
+            given = [(("fields",), field in (*data.get("fields", {}), *OF_MODEL, *facts))]
         else:
             given = [
                 ((kind, number), field in (*ALWAYS, *group.get("fields", {}), *data["sums"]))

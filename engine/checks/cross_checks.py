@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..architecture_expressions import listed
+from ..checkpoint import facts_of
 from ..errors import Problem, RuleFileError
 from ..formula import Formula, Symbol
 from ..rules import Rules
@@ -90,7 +91,7 @@ def records(rules: Rules) -> dict[str, set[str]]:
     """Every record and list that a symbol may come from, with its fields."""
     found = {
         "flags": set(rules.flags.flags),
-        "model": {"verified", "counted", "counted_parameters"},
+        "model": {"verified", "counted", "counted_parameters", *facts_of(rules.checkpoint)},
         "card": {"total", "usable", "listed", "id", "architecture", "class", "vendor"},
         "run": {"unsettled"},
         "phases[]": {"id", "title"},

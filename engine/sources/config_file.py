@@ -25,15 +25,19 @@ class _Fault(Exception):
     """Why a file is not accepted; the caller adds which file it is."""
 
 
-def read_config(path: str, label: str) -> dict[str, object]:
-    """The object in the file at `path`; InputProblem "Could not read <label>: ..." otherwise."""
+def read_config(path: str, label: str, most: int = MAX_BYTES) -> dict[str, object]:
+    """
+    The object in the file at `path` of at most `most` bytes.
+
+    Raises InputProblem "Could not read <label>: ..." otherwise.
+    """
     try:
-        return _parse(_read(path))
+        return _parse(_read(path, most))
     except _Fault as fault:
         raise InputProblem(f"Could not read {label}: {fault}.") from None
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, most: int) -> bytes:
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
@@ -41,7 +45,7 @@ def _read(path: str) -> bytes:
         if not stat.S_ISREG(mode):  # opening a pipe would wait for a writer that may never come
             raise _Fault("it is a pipe or a device, not a regular file")
         with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(most + 1)
     except FileNotFoundError:
         missing = "it is a link to a file that does not exist"
         raise _Fault(missing if os.path.islink(path) else "there is no such file") from None
@@ -51,8 +55,8 @@ def _read(path: str) -> bytes:
         raise _Fault(error.strerror or type(error).__name__) from None
     except ValueError:  # a null character in the path
         raise _Fault("no file can have this name") from None
-    if len(data) > MAX_BYTES:
-        raise _Fault(f"it is larger than {MAX_BYTES // 1_000_000} MB, which no config.json is")
+    if len(data) > most:
+        raise _Fault(f"it is larger than {most // 1_000_000} MB, which no config.json is")
     return data
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 
 from ..errors import InputProblem
 from .config_file import read_config
@@ -10,6 +12,7 @@ from .names import WEIGHT_SUFFIXES, RawModel, printable, quoted
 
 _CONFIG = "config.json"
 _ADAPTER = "adapter_config.json"
+GGUF = ".gguf"
 
 
 def load_local(text: str) -> RawModel:
@@ -18,6 +21,11 @@ def load_local(text: str) -> RawModel:
     Raises InputProblem, one sentence naming the path, for everything that keeps it from being
     read. The values in the file are not looked at here.
     """
+    expanded = os.path.expanduser(text)
+    if expanded.lower().endswith(GGUF) and os.path.isfile(expanded):
+        from .gguf_file import load_gguf
+
+        return load_gguf(expanded)
     path = _config_path(text)
     config = read_config(path, quoted(path))
     if os.path.basename(path) == _CONFIG:
@@ -32,7 +40,16 @@ def load_local(text: str) -> RawModel:
         reported_params=None,
         source=f"{kind} at {printable(path)}",
         source_kind="local",
+        tensors=_tensors(path) if os.path.isdir(expanded) else None,
     )
+
+
+def _tensors(config: str) -> Callable[[], dict[str, int]] | None:
+    """What reads the headers of the tensors beside a config.json, where there are any."""
+    from .safetensors_files import holds_tensors, stored_tensors
+
+    folder = os.path.dirname(config)
+    return partial(stored_tensors, folder) if holds_tensors(folder) else None
 
 
 def describes_model(path: str) -> bool:
@@ -64,7 +81,7 @@ def _config_path(text: str) -> str:
     if path.lower().endswith(WEIGHT_SUFFIXES):
         raise InputProblem(
             f"{quoted(text)} is a tensor file; fitcheck reads the model's config.json instead, so "
-            "give the path of that file or of its folder."
+            "give the path of that file or of its folder, or that of a .gguf file."
         )
     if os.path.basename(path) == _ADAPTER and os.path.lexists(path):
         raise _adapter_problem(path, f"{quoted(text)} describes an adapter")

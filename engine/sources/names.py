@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re  # patterns are compiled when first needed: each costs a start 0.2 ms
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from ..record import record
@@ -40,6 +41,7 @@ class RawModel:
     source_kind: SourceKind
     place: str = "config.json"  # the file that its dimensions come from
     remark: str = ""  # what is uncertain about them
+    tensors: Callable[[], Mapping[str, int]] | None = None  # reads the bytes of stored tensors
 
 
 def printable(text: str, longest: int = 200) -> str:

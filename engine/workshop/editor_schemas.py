@@ -156,7 +156,12 @@ def vocabulary(rules: Rules) -> dict[str, dict[str, Any]]:
         "status": {"flags": list(flags), "reads": quantities, **named, **proofs},
         "profile": {"matches": match_keys(rules, cards), **proofs},
         "card": proofs,
-        "mode": {"reads": quantities, "fit": quantities},
+        "mode": {
+            "reads": quantities,
+            "fit": quantities,
+            "plots.*.curves.*.quantity": quantities,
+            "plots.*.limit.quantity": quantities,
+        },
         "architecture": {
             "extends": [a.id for a in rules.architectures if "refuse" not in a.own],
             "layer_groups.*.blocks.*.use": blocks,

@@ -1,0 +1,91 @@
+"""What a mode draws, as its file says it: a quantity against a flag, perhaps over another flag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .record import record
+
+
+@record
+class Curve:
+    """A quantity in bytes that is drawn, or its average over the swept flag."""
+
+    quantity: str
+    label: str  # "" where the picture's `label` names each curve
+    low: str  # quantities of the two ends of the band; "" where there is none
+    high: str
+    average: bool
+    jumps: bool  # constant between jumps, so each jump is looked for
+
+
+@record
+class Plot:
+    """
+    One picture.
+
+    `sweep` is the flag along the axis, from `start` to at least `reach` where no curve ends at the
+    limit; `over` is the flag that has one curve for each of some values ("" for none), and `label`
+    the sentence that names such a curve. `limit` is the quantity that the curves should stay below,
+    `longest` the search for the largest swept value that does.
+    """
+
+    id: str
+    title: str
+    axis: str
+    sweep: str
+    start: int
+    reach: int
+    scale: str  # linear or log
+    over: str
+    label: str
+    limit: str
+    limit_label: str
+    longest: str
+    curves: tuple[Curve, ...]
+
+    def quantities(self) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+        """Each quantity that it names, and the place of that in the picture's entry."""
+        for index, curve in enumerate(self.curves):
+            named = {"quantity": curve.quantity, "low": curve.low, "high": curve.high}
+            for key, name in named.items():
+                if name:
+                    yield name, ("curves", index, key)
+        if self.limit:
+            yield self.limit, ("limit", "quantity")
+            yield self.longest, ("limit", "longest")
+
+
+def read_plots(entries: Any) -> tuple[Plot, ...]:
+    """The pictures of a `plots:` list, in its order; KeyError or TypeError for another shape."""
+    return tuple(read_plot(entry) for entry in entries)
+
+
+def read_plot(entry: Mapping[str, Any]) -> Plot:
+    sweep, limit, over = entry["sweep"], entry.get("limit", {}), entry.get("over", {})
+    return Plot(
+        str(entry["id"]),
+        str(entry["title"]),
+        str(sweep["axis"]),
+        str(sweep["flag"]),
+        int(sweep["from"]),
+        int(sweep["to"]),
+        str(entry.get("scale", "linear")),
+        str(over.get("flag", "")),
+        str(over.get("label", "")),
+        str(limit.get("quantity", "")),
+        str(limit.get("label", "")),
+        str(limit.get("longest", "")),
+        tuple(
+            Curve(
+                str(curve["quantity"]),
+                str(curve.get("label", "")),
+                str(curve.get("low", "")),
+                str(curve.get("high", "")),
+                bool(curve.get("average", False)),
+                bool(curve.get("jumps", False)),
+            )
+            for curve in entry["curves"]
+        ),
+    )

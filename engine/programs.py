@@ -1,0 +1,228 @@
+"""Other programs' own options: what people type for an engine, as flags of fitcheck.
+
+The files of a kind of profiles say which options their program has (`options`), what each means
+here, and how its command begins (`commands`); this module only reads words by them.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from .errors import InputProblem
+from .record import record, replace
+from .suggest import suggest
+
+if TYPE_CHECKING:
+    from .flags import Flag
+    from .profile import Profile
+    from .rules import Rules
+
+
+CLOSE, SHORT = 0.85, 4  # how alike a mistyped option is, and how short ones are not compared
+
+
+@record
+class Typed:
+    """
+    What a command line of another program says.
+
+    `flags` are flags of fitcheck; `free` options cost no memory and `unpriced` ones cost memory
+    that is not in the estimate, each with its reason; `unknown` are those that no file lists.
+    """
+
+    model: str | None
+    flags: Mapping[str, Any]
+    free: Mapping[str, str]
+    unpriced: Mapping[str, str]
+    unknown: tuple[str, ...]
+
+    def told(self, program: str) -> tuple[str, ...]:
+        """Sentences about what could not be priced."""
+        told = [
+            f"{option} of {program} is not priced ({why}), so the estimate may be too low"
+            for option, why in self.unpriced.items()
+        ]
+        if self.unknown:
+            names = ", ".join(self.unknown)
+            told.append(
+                f"{names}: not known here, so whatever {program} does with it is not priced"
+            )
+        return tuple(told)
+
+
+def programs(rules: Rules) -> Iterator[tuple[str, str, Profile]]:
+    """(flag, its value, file) of every program whose options are known."""
+    for flag in rules.flags.flags.values():
+        if flag.of:
+            for profile in rules.profiles.get(flag.of, ()):
+                if set(profile.matches) == {flag.id} and (profile.options or profile.commands):
+                    yield flag.id, str(profile.matches[flag.id]), profile
+
+
+def options_of(rules: Rules) -> dict[str, list[str]]:
+    """Every option of another program to the programs that have it."""
+    found: dict[str, list[str]] = {}
+    for _, value, profile in programs(rules):
+        for name in profile.options:
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def read_command(rules: Rules, text: str) -> tuple[str, Typed]:
+    """
+    The program and meaning of a whole command, such as `vllm serve MODEL --max-model-len 8192`.
+
+    Raises
+    ------
+    InputProblem
+        It is no command of a known program, or an option has a value that it cannot have.
+    """
+    try:
+        words = shlex.split(text.replace("\\\n", " "))
+    except ValueError as error:
+        raise InputProblem(f"The command cannot be read: {error}.".lower().capitalize()) from None
+    for flag, value, profile in programs(rules):
+        for start in profile.commands:
+            begin = position(words, start.split())
+            if begin is not None:
+                typed = read_options(rules, profile, words[begin:], whole=True)
+                return value, replace(typed, flags={flag: value, **typed.flags})
+    known = ", ".join(f"`{start}`" for _, _, p in programs(rules) for start in p.commands)
+    raise InputProblem(
+        f"{text[:80]!r} is no command of an engine that is known here. It has to hold {known}."
+    )
+
+
+def position(words: Sequence[str], start: Sequence[str]) -> int | None:
+    """The place after the words that begin a command, which may be paths or stand after others."""
+    for at in range(len(words) - len(start) + 1):
+        here = words[at : at + len(start)]
+        if all(
+            fnmatchcase(word, pattern) or fnmatchcase(os.path.basename(word), pattern)
+            for word, pattern in zip(here, start, strict=True)
+        ):
+            return at + len(start)
+    return None
+
+
+def read_options(
+    rules: Rules, profile: Profile, words: Sequence[str], whole: bool = False
+) -> Typed:
+    """
+    Options of one program.
+
+    With `whole` the words are the rest of its command: the first word that belongs to no option is
+    the model, and what no file lists is noted. Raises `InputProblem`.
+    """
+    flags: dict[str, Any] = {}
+    free: dict[str, str] = {}
+    unpriced: dict[str, str] = {}
+    unknown: list[str] = []
+    divided: dict[str, str] = {}
+    model: str | None = None
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name, sign, joined = word.partition("=") if word.startswith("-") else (word, "", "")
+        name = spelled(profile.options, name)
+        spec = profile.options.get(name)
+        if spec is None:
+            if not word.startswith("-"):
+                model = model or word
+                continue
+            refuse_near(profile, name)
+            unknown.append(name)
+            if not sign and rest and not rest[0].startswith("-"):
+                rest.pop(0)
+            continue
+        option = name
+        while "same_as" in spec:
+            option = str(spec["same_as"])
+            spec = profile.options[option]
+        value: str | None = joined if sign else None
+        if not sign and with_value(profile, name, rest[0] if rest else ""):
+            if not rest:
+                raise InputProblem(f"{name} needs a value.")
+            value = rest.pop(0)
+        if "refused" in spec:
+            raise InputProblem(f"{name}: {spec['refused']}.")
+        if spec.get("model"):
+            model = value
+        elif "flag" in spec:
+            flag = rules.flags.flags[str(spec["flag"])]
+            said = spec["value"] if "value" in spec else meant(flag, name, spec, value)
+            flags[flag.id] = said if flag.id not in flags or "value" not in spec else flags[flag.id]
+            if "divided_by" in spec:
+                divided[flag.id] = str(spec["divided_by"])
+        elif "unpriced" in spec:
+            unpriced[name] = str(spec["unpriced"])
+        else:
+            free[name] = str(spec.get("free", ""))
+    for target, by in divided.items():
+        over = flags.get(by, rules.flags.flags[by].default)
+        flags[target] = max(1, flags[target] // over)
+    return Typed(model, flags, free, unpriced, tuple(unknown))
+
+
+def with_value(profile: Profile, name: str, following: str) -> bool:
+    """Whether an option takes the word after it."""
+    spec = profile.options[name]
+    while "same_as" in spec:
+        spec = profile.options[str(spec["same_as"])]
+    takes = spec.get("takes", "nothing" if "value" in spec else "value")
+    return bool(takes == "value" or (takes == "maybe" and following[:1] not in ("-", "")))
+
+
+def spelled(options: Mapping[str, Any], name: str) -> str:
+    """The option as its file has it: engines take dashes and underscores alike."""
+    if name in options or not name.startswith("--"):
+        return name
+    folded = name[2:].replace("_", "-")
+    return next((o for o in options if o[:2] == "--" and o[2:].replace("_", "-") == folded), name)
+
+
+def refuse_near(profile: Profile, name: str) -> None:
+    """Raise `InputProblem` for what looks like an option that was mistyped."""
+    import difflib  # only where something is wrong
+
+    near = difflib.get_close_matches(name, list(profile.options), 1, CLOSE)
+    if near and len(name) > SHORT:
+        raise InputProblem(
+            f"{name} is no option of {profile.title} that is known here. Did you mean {near[0]}?"
+        )
+
+
+def meant(flag: Flag, option: str, spec: Mapping[str, Any], value: str | None) -> Any:
+    """The value of an option as its flag takes it; raises `InputProblem`."""
+    from .flags import check_value
+
+    words: Mapping[str, Any] = spec.get("words", {})
+    if value is None:
+        return True  # an option that may stand alone
+    known = {str(word).casefold(): meaning for word, meaning in words.items()}
+    if value.casefold() in known:
+        found: Any = known[value.casefold()]
+    elif words and flag.kind != "integer":
+        raise InputProblem(
+            f"{option} {value} is not modelled; it can be {', '.join(map(str, words))}."
+            f"{suggest(value, [*map(str, words)])}"
+        )
+    else:
+        found = number(value, spec.get("suffixes", {})) if flag.kind == "integer" else value
+    try:
+        return check_value(flag, found)
+    except InputProblem as problem:
+        raise InputProblem(str(problem).replace(flag.option, option)) from None
+
+
+def number(text: str, suffixes: Mapping[str, int]) -> int | str:
+    """`8192`, or `32k` where the program takes suffixes; other text as it is, to be refused."""
+    for suffix, factor in suffixes.items():
+        digits = text.removesuffix(suffix)
+        if digits != text and digits.replace(".", "", 1).isdigit():
+            return int(float(digits) * factor)
+    return int(text) if text.lstrip("-").isdigit() and len(text) < 20 else text

@@ -88,7 +88,7 @@ def test_the_keys_of_the_json() -> None:
     data = serve(engine=("vllm", "0.20"), seq_len=8192).to_dict()
     parts = ["weights", "kv_cache", "lora_slots", "activations", "cuda_graphs", "overhead"]
     for memory in ("memory_mib", "memory_bytes"):
-        assert {*data[memory]} == {*parts, "total", "total_low", "total_high"}
+        assert {*data[memory]} >= {*parts, "total", "total_low", "total_high"}
     assert {*data["pool"]} == {"bytes", "mib", "tokens"}
     assert data["stack"]["engine_version"] == data["serving"]["engine_version"] == "0.20"
     assert data["verdict"]["budget_mib"] == data["verdict"]["gpu_capacity_mib"] * 0.92

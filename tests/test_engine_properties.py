@@ -28,6 +28,8 @@ CATALOGUE = [
     yaml.safe_load(path.read_text(encoding="utf-8"))["hub_id"]
     for path in sorted((REPO / "profiles/models").glob("*.yaml"))
 ]
+UNPRICED = {"microsoft/bitnet-b1.58-2B-4T", "nvidia/Qwen3.6-27B-NVFP4"}  # their weights
+PRICED = [model for model in CATALOGUE if model not in UNPRICED]
 LLAMA, GEMMA, MISTRAL = (
     "meta-llama/Llama-3.1-8B",
     "google/gemma-3-27b-it",
@@ -133,16 +135,18 @@ def test_cards_of_a_tensor_add_up(cards: int) -> None:
     assert serve(tensor_parallel=cards)["kv_cache"] * min(cards, 8) == serve()["kv_cache"]
 
 
-@pytest.mark.parametrize("model", CATALOGUE)
+@pytest.mark.parametrize("model", PRICED)
 def test_two_cards_hold_the_model(model: str) -> None:
     whole = serve(model)["serving_weights"]
     assert 0 <= 2 * serve(model, tensor_parallel=2)["serving_weights"] - whole <= whole / 20
     stages = serve(model, pipeline_parallel=2)
-    tied = (
-        stages["embedding_parameters"] if stages.prepared.model.fields["tie_word_embeddings"] else 0
-    )
-    again = (tied + stages["outer_parameters"]) * stages["compute_bytes"]
-    assert abs(sum(of_stages(stages, "stage_weights")) - whole - again) <= 2
+    tied = stages.prepared.model.fields["tie_word_embeddings"]
+    again = stages["outer_parameters"] * stages["compute_bytes"]
+    again += stages["embedding_bytes"] if tied else 0
+    more = sum(of_stages(stages, "stage_weights")) - whole
+    # where layers are packed, what stands around them has their average, which is less
+    packed = stages.run.flag("quant") != "none"
+    assert (-2 if packed else again - 2) <= more <= again + 2
 
 
 @engines
@@ -231,19 +235,27 @@ def test_an_answer_or_words(model: str, engine: tuple[str, str]) -> None:
         "max_loras": 65_536,
         "chunk": 16_777_216,
     }
-    for flags in ({}, huge, {"tensor_parallel": 65_536}, {"pipeline_parallel": 5, "eager": True}):
+    for flags in (huge, {"tensor_parallel": 65_536}, {"pipeline_parallel": 5, "eager": True}):
         try:
             report = serve(model, engine, **flags)
-            data = report.to_dict()
         except FitcheckError as problem:
             assert str(problem)
             continue
-        assert data["memory_bytes"]["total"] == report["serving_total"] > 0
-        assert all(type(value) is int and value >= 0 for value in data["memory_bytes"].values())
-        assert data["verdict"]["fits"] == (report["serving_total"] <= report["serving_budget"])
+        parts = {component.bytes for component in report.components}
+        assert all(type(value) is int and value >= 0 for value in parts)
+        assert report["serving_fits"] == (report["serving_total"] <= report["serving_budget"])
+    data = serve(model, engine).to_dict()
+    assert all(type(value) is int and value >= 0 for value in data["memory_bytes"].values())
+    assert data["verdict"]["max_concurrent"] >= data["verdict"]["fits"]
 
 
-@pytest.mark.parametrize("model", CATALOGUE)
+@pytest.mark.parametrize("model", sorted(UNPRICED))
+def test_weights_without_a_price_are_refused(model: str) -> None:
+    with pytest.raises(InputProblem, match=r"quantization_config .* is not modelled"):
+        serve(model)
+
+
+@pytest.mark.parametrize("model", PRICED)
 def test_transformers_keeps_what_the_shared_rule_says(model: str) -> None:
     for tokens in (64, 8192, 100_000):
         flags = {"seq_len": tokens, "precision": "bf16"}

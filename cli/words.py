@@ -138,7 +138,7 @@ def repeated(report: Report, request: Request, changes: Mapping[str, Any]) -> li
 
 
 def _left(report: Report, name: str) -> bool:
-    """Whether a flag was left to a profile or to the checkpoint, which a repeated command does too."""
+    """Whether a flag was left to a profile or the checkpoint, as a repeated command does too."""
     flags, origin = report.prepared.rules.flags, report.prepared.settings.origin[name]
     typed = {flags.flags[name].option, *(short.option for short in flags.shorthands.values())}
     return origin not in {"default", *typed}

@@ -125,7 +125,8 @@ def repeated(report: Report, request: Request, changes: Mapping[str, Any]) -> li
     for name, value in changes.items():
         if _resolved(flags, chosen).get(name) != value:
             chosen[name] = value
-    if _resolved(flags, chosen) != wanted:
+    found = _resolved(flags, chosen)
+    if any(found.get(n) != v for n, v in wanted.items() if n in changes or not _left(report, n)):
         return None
     mode = report.prepared.rules.mode
     words = ["fitcheck", *([mode.command] if mode else []), request.model]
@@ -134,6 +135,13 @@ def repeated(report: Report, request: Request, changes: Mapping[str, Any]) -> li
         if flag.id in chosen:
             words += spelled(flag, wanted[flag.id])
     return words + other_words(request.others)
+
+
+def _left(report: Report, name: str) -> bool:
+    """Whether a flag was left to a profile or the checkpoint, as a repeated command does too."""
+    flags, origin = report.prepared.rules.flags, report.prepared.settings.origin[name]
+    typed = {flags.flags[name].option, *(short.option for short in flags.shorthands.values())}
+    return origin not in {"default", *typed}
 
 
 def _resolved(flags: FlagSet, chosen: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -80,9 +80,14 @@ def profile_kinds(roots: Roots, mode: str | None = None) -> tuple[str, ...]:
 
 
 def is_kind(folder: str, mode: str | None) -> bool:
-    """Whether a folder holds files of training, or of a mode; one may be of modes only."""
-    own = os.path.join(folder, mode) if mode else folder
-    return os.path.isdir(own) and any(True for _ in rule_files(own))
+    """Whether a folder is a kind of profiles, of a mode where given; some are of modes only."""
+    if mode is not None:
+        return os.path.isdir(os.path.join(folder, mode))
+    if not os.path.isdir(folder):
+        return False
+    with os.scandir(folder) as entries:
+        found = [entry.is_dir() for entry in entries if entry.name[0] != "."]
+    return not found or not all(found)
 
 
 def placed(folder: str, mode: str | None) -> str:

@@ -120,7 +120,8 @@ WRONG = {
     ("--from-command", "ls -l"): "is no command of an engine that is known here",
     ("--from-command", "vllm serve 'x"): "The command cannot be read",
     ("--engine-version", "new"): "--engine-version new is not a version",
-    ("--context-parallel", "2"): "Raise --tensor-parallel",
+    ("--engine", "vllm", "--context-parallel", "2"): "Raise --tensor-parallel",
+    ("--context-parallel", "2"): "is not in hf-transformers",
 }
 
 

@@ -122,7 +122,7 @@ def test_towers_and_odd_names_are_told() -> None:
 
 
 def test_a_published_checkpoint_of_experts() -> None:
-    # metadata.total_size of model.safetensors.index.json of openai/gpt-oss-20b
+    # metadata.total_size of model.safetensors.index.json of openai/gpt-oss-20b, recalled
     report = estimate("openai/gpt-oss-20b", source="catalogue", mode="serving")
     assert report["serving_weights"] == 13_761_264_768
     assert report.to_dict()["serving"]["quantization"] == "mxfp4"

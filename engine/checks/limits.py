@@ -8,8 +8,8 @@ from ..errors import Mark, Problem
 from ..loading import Roots, files_of, profile_kinds, rule_folders
 from ..yaml_source import MAX_BYTES
 
-MAX_FILES = 700  # all bundled files that can be replaced are less than two thirds of it
-MAX_TOTAL = 1_200_000  # bytes; all those files together have two thirds of it
+MAX_FILES = 800  # all bundled files that can be replaced are less than two thirds of it
+MAX_TOTAL = 1_500_000  # bytes; all those files together have two thirds of it
 
 
 def check_amount(roots: Roots) -> tuple[Problem, ...]:

@@ -204,7 +204,9 @@ def match_keys(rules: Rules, cards: Sequence[str]) -> dict[str, Any]:
     keys: dict[str, Any] = {"card": {"anyOf": [{"enum": list(cards)}, {"type": "array"}]}}
     keys |= {f"card.{name}": {} for name in FIELDS}
     for flag in rules.flags.flags.values():
-        values = flag.domain
+        others = [mode.flags.flags.get(flag.id) for mode in rules.modes.values()]
+        domains = [f.domain for f in (flag, *others) if f is not None and f.domain]
+        values = tuple(dict.fromkeys(value for domain in domains for value in domain))
         keys[flag.id] = (
             {"anyOf": [{"enum": list(values)}, {"type": "array"}], "description": flag.help}
             if values

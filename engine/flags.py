@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .yaml_source import Source
 
 
+PREFIXES = ("v", "b")  # tags and builds: v0.11.0, b9000
+
+
 @record
 class FromProfile:
     """A default that the chosen profile of a kind gives, filled in once the card is known."""
@@ -301,6 +304,8 @@ def check_value(flag: Flag, value: Any) -> Any:
     if flag.kind == "version":
         if isinstance(value, Version):
             return value
+        if str(value)[:1] in PREFIXES and str(value)[1:2].isdigit():
+            value = str(value)[1:]
         if str(value) != UNKNOWN and not is_version(str(value)):
             raise InputProblem(
                 f"{flag.option} {value} is not a version such as 4.57 or 5.0.1, nor `{UNKNOWN}`.",

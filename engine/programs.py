@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import InputProblem
 from .record import record, replace
 from .suggest import suggest
+from .versions import is_version
 
 if TYPE_CHECKING:
     from .flags import Flag
@@ -90,11 +91,20 @@ def read_command(rules: Rules, text: str) -> tuple[str, Typed]:
             begin = position(words, start.split())
             if begin is not None:
                 typed = read_options(rules, profile, words[begin:], whole=True)
-                return value, replace(typed, flags={flag: value, **typed.flags})
+                found = {flag: value, **tagged(rules, profile, words[begin - 1])}
+                return value, replace(typed, flags={**found, **typed.flags})
     known = ", ".join(f"`{start}`" for _, _, p in programs(rules) for start in p.commands)
     raise InputProblem(
         f"{text[:80]!r} is no command of an engine that is known here. It has to hold {known}."
     )
+
+
+def tagged(rules: Rules, profile: Profile, image: str) -> dict[str, str]:
+    """The version that the tag of an image says (`vllm/vllm-openai:v0.11.0`), by its flag."""
+    keys = {key for other in rules.profiles[profile.kind] for key in other.matches}
+    flags = [f for f in map(rules.flags.flags.get, sorted(keys)) if f and f.kind == "version"]
+    tag = image.rpartition(":")[2].removeprefix("v")
+    return {f.id: tag for f in flags} if ":" in image and is_version(tag) else {}
 
 
 def position(words: Sequence[str], start: Sequence[str]) -> int | None:

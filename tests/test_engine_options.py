@@ -50,7 +50,7 @@ COMMANDS = {
         "engine": "vllm", "max_num_seqs": 64, "precision": "fp16", "window_cache": False,
     },
     "docker run --gpus all -p 8000:8000 vllm/vllm-openai:v0.11.0 --model Qwen/Qwen3-8B "
-    "--max-model-len 8K": {"engine": "vllm", "seq_len": 8192},
+    "--max-model-len 8K": {"engine": "vllm", "seq_len": 8192, "engine_version": "0.11.0"},
     "python -m sglang.launch_server --model-path Qwen/Qwen3-8B --context-length 16384 --tp 4 "
     "--mem-fraction-static 0.85 --chunked-prefill-size 4096": {
         "engine": "sglang", "seq_len": 16_384, "tensor_parallel": 4, "memory_fraction": 0.85,
@@ -142,6 +142,14 @@ def test_an_undescribed_version_is_told() -> None:
     assert "no file describes vllm in version 0.99" in outcome.err
     known = call("infer", MODEL, "--engine", "vllm", "--engine-version", "0.25", "--gpu", "h100")
     assert "no file describes" not in known.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("b9000", "9000"), ("v0.25", "0.25"), ("9000", "9000")]
+)
+def test_versions_as_they_are_tagged(typed: str, meant: str) -> None:
+    found = flags_of(MODEL, "--engine", "llama.cpp", "--engine-version", typed)
+    assert found["engine_version"] == meant
 
 
 def test_every_option_leads_somewhere() -> None:

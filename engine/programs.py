@@ -90,7 +90,8 @@ def read_command(rules: Rules, text: str) -> tuple[str, Typed]:
         for start in profile.commands:
             begin = position(words, start.split())
             if begin is not None:
-                typed = read_options(rules, profile, words[begin:], whole=True)
+                around = [w for w in words[:begin] if w.partition("=")[0] in profile.options]
+                typed = read_options(rules, profile, [*around, *words[begin:]], whole=True)
                 found = {flag: value, **tagged(rules, profile, words[begin - 1])}
                 return value, replace(typed, flags={**found, **typed.flags})
     known = ", ".join(f"`{start}`" for _, _, p in programs(rules) for start in p.commands)
@@ -137,7 +138,9 @@ def read_options(
     rest = list(words)
     while rest:
         word = rest.pop(0)
-        name, sign, joined = word.partition("=") if word.startswith("-") else (word, "", "")
+        name, sign, joined = word.partition("=")
+        if not word.startswith("-") and (not sign or name not in profile.options):
+            name, sign, joined = word, "", ""  # a model may have any sign in its name
         name = spelled(profile.options, name)
         spec = profile.options.get(name)
         if spec is None:

@@ -63,6 +63,9 @@ COMMANDS = {
     "llama-server -hf Qwen/Qwen3-8B -fa -ub 256 --swa-full -fa off": {
         "engine": "llama.cpp", "chunk": 256, "window_cache": False, "flash_attention": False,
     },
+    "OLLAMA_CONTEXT_LENGTH=16384 OLLAMA_KV_CACHE_TYPE=q8_0 ollama run Qwen/Qwen3-8B": {
+        "engine": "ollama", "seq_len": 16_384, "kv_dtype": "q8_0",
+    },
     "text-generation-launcher --model-id Qwen/Qwen3-8B --max-total-tokens 4096 --num-shard 2": {
         "engine": "tgi", "seq_len": 4096, "tensor_parallel": 2,
     },
@@ -155,7 +158,7 @@ def test_versions_as_they_are_tagged(typed: str, meant: str) -> None:
 def test_every_option_leads_somewhere() -> None:
     for _, _, profile in programs(RULES):
         for name, spec in profile.options.items():
-            assert name.startswith("-") and spec, (profile.id, name)
+            assert (name.startswith("-") or name.isupper()) and spec, (profile.id, name)
             if "same_as" in spec:
                 assert spec["same_as"] in profile.options, (profile.id, name)
             if "flag" in spec:

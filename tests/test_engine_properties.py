@@ -122,6 +122,22 @@ def test_full_windows_grow_no_further(engine: tuple[str, str]) -> None:
             assert kept and grown == 0
 
 
+@engines
+@pytest.mark.parametrize("model", KINDS)
+def test_the_next_page_takes_what_is_said_of_its_tokens(
+    model: str, engine: tuple[str, str]
+) -> None:
+    page = serve(model, engine)["page_tokens"]
+    for tokens in (page, 200_000 // page * page):
+        before, after = (serve(model, engine, seq_len=tokens + n) for n in (0, page))
+        added = after["kv_cache"] - before["kv_cache"]
+        said = page * before["kv_cache_per_token"]
+        # layers that keep windows and all tokens are said to grow in both while one of them does
+        both = model == "deepseek-ai/DeepSeek-V4-Flash" and engine[0] == "vllm"
+        full = (not before["windows_kept"] or tokens > 100_000) and not both
+        assert abs(added - said) <= 1 if full else added <= said + 1
+
+
 # several cards
 
 

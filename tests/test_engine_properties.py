@@ -188,7 +188,7 @@ def test_stages_add_up(model: str, engine: tuple[str, str]) -> None:
 @pytest.mark.parametrize("model", [DEEPSEEK, LLAMA])
 def test_shared_tokens(model: str, engine: tuple[str, str]) -> None:
     flags = {"tensor_parallel": 8, "seq_len": 8192}
-    if engine[0] in ("hf-transformers", "llama.cpp", "tgi"):
+    if engine[0] in ("hf-transformers", "llama.cpp", "ollama", "tgi"):
         with pytest.raises(InputProblem, match="--context-parallel 8 is not in"):
             serve(model, engine, context_parallel=8, **flags)
     elif model == LLAMA:

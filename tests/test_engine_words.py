@@ -58,7 +58,7 @@ WIDTHS = {
 @pytest.mark.parametrize("name", WIDTHS)
 def test_bytes_of_a_cached_element(name: str) -> None:
     halves, width = 32 * 4096 * 8 * 128, Fraction(WIDTHS[name])
-    flags = {"engine": ("llama.cpp", ""), "seq_len": 4096}
+    flags = {"engine": ("hf-transformers", ""), "seq_len": 4096}
     assert serve(kv_dtype=name, **flags)["kv_cache"] == 2 * halves * width
     assert serve(v_dtype=name, **flags)["kv_cache"] == halves * (2 + width)
     assert serve(kv_dtype=name, v_dtype="q8_0", **flags)["kv_cache"] == halves * (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -180,17 +180,20 @@ def with_program(
     what is not priced of them. A command may name the model too. Raises `InputProblem`.
     """
     theirs: dict[str, Any] = {}
+    assumed: Mapping[str, str] = {}
     told: tuple[str, ...] = ()
     if values.get("from_command"):
         from fitcheck.engine.programs import read_command
 
         program, typed = read_command(rules, values["from_command"])
-        theirs, told = dict(typed.flags), typed.told(program)
+        theirs, told, assumed = dict(typed.flags), typed.told(program), typed.assumes
         values["model"] = values["model"] or typed.model
     if ctx.meta.get(PROGRAM):
         typed, title = ctx.meta[PROGRAM]
         theirs, told = {**theirs, **typed.flags}, (*told, *typed.told(title))
-    return {**theirs, **flags}, told
+    merged = {**theirs, **flags}
+    told += tuple(f"{said}" for flag, said in assumed.items() if flag not in merged)
+    return merged, told
 
 
 def take_model_from_derive(values: dict[str, Any], rules: Rules) -> None:

@@ -35,10 +35,15 @@ def stored_facts(
     data = checkpoint.data
     facts = {n: tuple(v) if isinstance(v, list) else v for n, v in data["absent"].items()}
     origins: dict[str, str] = {}
-    if any(inside(raw.config, key) is not None for key in data["present"]):
-        reader = _reader(checkpoint, raw, stack)
+    if always := data.get("always"):
+        reader = _reader(checkpoint, raw, stack, {"fields": always})
         reader.read_fields()
-        for name in facts.keys() & reader.values.keys():
+        for name in facts.keys() & always.keys():
+            facts[name], origins[name] = reader.values[name], reader.origin[name]
+    if any(inside(raw.config, key) is not None for key in data["present"]):
+        reader = _reader(checkpoint, raw, stack, data)
+        reader.read_fields()
+        for name in (facts.keys() & reader.values.keys()) - (always or {}).keys():
             facts[name] = reader.values[name]
             origins[name] = f"the quantization of {raw.place}, {reader.origin[name]}"
         for name, value in facts.items():
@@ -60,11 +65,11 @@ def _ends(tensor: str, words: Collection[str]) -> bool:
     return any(tensor == word or tensor.endswith(f".{word}") for word in words)
 
 
-def _reader(checkpoint: Source, raw: RawModel, stack: Mapping[str, Any]) -> Resolver:
+def _reader(
+    checkpoint: Source, raw: RawModel, stack: Mapping[str, Any], data: Mapping[str, Any]
+) -> Resolver:
     from .architecture import Architecture
     from .resolver import Resolver
 
-    file = Architecture(
-        "checkpoint", "stable", {}, checkpoint, False, lambda: checkpoint.data, lambda: {}
-    )
+    file = Architecture("checkpoint", "stable", {}, checkpoint, False, lambda: data, lambda: {})
     return Resolver(file, raw.name, Config(raw.config, raw.config, raw.place), stack)

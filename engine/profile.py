@@ -36,6 +36,8 @@ class Profile:
     extends: str = ""  # another profile of the kind, whose values hold where this one gives none
     options: Mapping[str, Mapping[str, Any]] = {}  # options of the program that it describes
     commands: tuple[str, ...] = ()  # how a command of this program begins
+    defaults: Mapping[str, Any] = {}  # flags of a command that does not say the first of them
+    assumes: Mapping[str, str] = {}  # flags that a command should say, and what the program takes
 
     def value(self, name: str, band: int) -> Any:
         """The value at a band end (0 low, 1 value, 2 high); raises KeyError where there is none."""

@@ -61,6 +61,8 @@ def read_profile(
         str(data.get("extends", "")),
         dict(data.get("options", {})),
         tuple(data.get("commands", ())),
+        dict(data.get("defaults", {})),
+        dict(data.get("assumes", {})),
     )
     reader.finish()
     return profile
@@ -90,6 +92,7 @@ def completed(profiles: Sequence[Profile]) -> list[Profile]:
             values={**parent.values, **profile.values},
             evidence={**parent.evidence, **profile.evidence},
             options={**parent.options, **profile.options},
+            assumes={**parent.assumes, **profile.assumes},
         )
 
     return [whole(profile) for profile in profiles]

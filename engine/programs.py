@@ -7,6 +7,7 @@ here, and how its command begins (`commands`); this module only reads words by t
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from .rules import Rules
 
 
+CONTINUED = re.compile(r"\\\s+(?=-|\n|$)|\\\n")  # a line that goes on, pasted as one or as several
+ENDS = frozenset((";", "&&", "||", "|", "&", ">", ">>", "2>&1", "<"))
 CLOSE, SHORT = 0.85, 4  # how alike a mistyped option is, and how short ones are not compared
 
 
@@ -32,7 +35,8 @@ class Typed:
     What a command line of another program says.
 
     `flags` are flags of fitcheck; `free` options cost no memory and `unpriced` ones cost memory
-    that is not in the estimate, each with its reason; `unknown` are those that no file lists.
+    that is not in the estimate, each with its reason; `unknown` are those that no file lists, and
+    `assumes` the flags that it leaves open, with what the program takes.
     """
 
     model: str | None
@@ -40,6 +44,7 @@ class Typed:
     free: Mapping[str, str]
     unpriced: Mapping[str, str]
     unknown: tuple[str, ...]
+    assumes: Mapping[str, str] = {}
 
     def told(self, program: str) -> tuple[str, ...]:
         """Sentences about what could not be priced."""
@@ -83,7 +88,7 @@ def read_command(rules: Rules, text: str) -> tuple[str, Typed]:
         It is no command of a known program, or an option has a value that it cannot have.
     """
     try:
-        words = shlex.split(text.replace("\\\n", " "))
+        words = alone(shlex.split(CONTINUED.sub(" ", text)))
     except ValueError as error:
         raise InputProblem(f"The command cannot be read: {error}.".lower().capitalize()) from None
     for flag, value, profile in programs(rules):
@@ -98,6 +103,18 @@ def read_command(rules: Rules, text: str) -> tuple[str, Typed]:
     raise InputProblem(
         f"{text[:80]!r} is no command of an engine that is known here. It has to hold {known}."
     )
+
+
+def alone(words: Sequence[str]) -> list[str]:
+    """The first command of a line of several."""
+    found: list[str] = []
+    for word in words:
+        if word in ENDS:
+            break
+        found.append(word.rstrip(";"))
+        if word.endswith(";"):
+            break
+    return found
 
 
 def tagged(rules: Rules, profile: Profile, image: str) -> dict[str, str]:
@@ -145,9 +162,13 @@ def read_options(
         spec = profile.options.get(name)
         if spec is None:
             if not word.startswith("-"):
-                model = model or word
+                if model is None:
+                    model = word
+                else:
+                    unknown.append(word)
                 continue
-            refuse_near(profile, name)
+            if not whole:
+                refuse_near(profile, name)
             unknown.append(name)
             if not sign and rest and not rest[0].startswith("-"):
                 rest.pop(0)
@@ -165,20 +186,33 @@ def read_options(
             raise InputProblem(f"{name}: {spec['refused']}.")
         if spec.get("model"):
             model = value
+            tail = rules.flags.flags.get(str(spec.get("after_colon", "")))
+            if model and tail is not None and ":" in model:  # REPOSITORY:Q4_K_M
+                model, _, word = model.rpartition(":")
+                flags[tail.id] = meant(tail, name, {}, word)
         elif "flag" in spec:
             flag = rules.flags.flags[str(spec["flag"])]
-            said = spec["value"] if "value" in spec else meant(flag, name, spec, value)
-            flags[flag.id] = said if flag.id not in flags or "value" not in spec else flags[flag.id]
+            if "value" in spec:
+                if value is None or truth(name, value):
+                    flags.setdefault(flag.id, spec["value"])
+                continue
+            said = meant(flag, name, spec, value)
+            if said is None:
+                continue  # the word that leaves it to the program
+            flags[flag.id] = said
             if "divided_by" in spec:
                 divided[flag.id] = str(spec["divided_by"])
         elif "unpriced" in spec:
             unpriced[name] = str(spec["unpriced"])
         else:
             free[name] = str(spec.get("free", ""))
+    if whole and not flags.keys() & set(list(profile.defaults)[:1]):
+        flags = {**profile.defaults, **flags}
     for target, by in divided.items():
         over = flags.get(by, rules.flags.flags[by].default)
         flags[target] = max(1, flags[target] // over)
-    return Typed(model, flags, free, unpriced, tuple(unknown))
+    assumed = {f: said for f, said in profile.assumes.items() if f not in flags} if whole else {}
+    return Typed(model, flags, free, unpriced, tuple(unknown), assumed)
 
 
 def with_value(profile: Profile, name: str, following: str) -> bool:
@@ -209,6 +243,14 @@ def refuse_near(profile: Profile, name: str) -> None:
         )
 
 
+def truth(option: str, value: str) -> bool:
+    """`--option=true` or `=false`; raises `InputProblem` for another word."""
+    found = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if value.casefold() not in found:
+        raise InputProblem(f"{option} is a switch: it takes no value but true or false.")
+    return found[value.casefold()]
+
+
 def meant(flag: Flag, option: str, spec: Mapping[str, Any], value: str | None) -> Any:
     """The value of an option as its flag takes it; raises `InputProblem`."""
     from .flags import check_value
@@ -219,6 +261,8 @@ def meant(flag: Flag, option: str, spec: Mapping[str, Any], value: str | None) -
     known = {str(word).casefold(): meaning for word, meaning in words.items()}
     if value.casefold() in known:
         found: Any = known[value.casefold()]
+        if found is None:
+            return None
     elif words and flag.kind != "integer":
         raise InputProblem(
             f"{option} {value} is not modelled; it can be {', '.join(map(str, words))}."

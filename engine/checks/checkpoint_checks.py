@@ -21,7 +21,7 @@ def check_checkpoint(rules: Rules) -> Iterator[Problem]:
         source = rules.checkpoint
         facts = dict(source.data["absent"])
         yield from _expressions(source, set(rules.flags.libraries()))
-        given = {*source.data["fields"], *source.data["tensors"]}
+        given = {*source.data.get("always", ()), *source.data["fields"], *source.data["tensors"]}
         for name in facts.keys() - given:
             yield from _missing(source, ("absent", name), name, given)
         for name in source.data["tensors"].keys() - facts.keys():

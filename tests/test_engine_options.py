@@ -155,6 +155,77 @@ def test_versions_as_they_are_tagged(typed: str, meant: str) -> None:
     assert found["engine_version"] == meant
 
 
+def test_a_command_without_a_length_is_never_safe() -> None:
+    for command in (f"vllm serve {MODEL}", f"vllm serve {MODEL} --max-model-len auto"):
+        outcome = call("infer", "--from-command", command, "--gpu", "h100", "--json")
+        data = json.loads(outcome.out)
+        assert data["verdict"]["status"] == "uncertain"
+        assert any("gives no --max-model-len" in text for text in data["warnings"])
+    said = call("infer", "--from-command", f"vllm serve {MODEL}", "--seq-len", "4096", "--json")
+    assert "gives no" not in said.out
+
+
+def test_slots_of_llama_server() -> None:
+    four = flags_of("--from-command", f"llama-server -m {MODEL} -c 32768")
+    assert (four["num_concurrent"], four["seq_len"], four["shared_cells"]) == (4, 8192, True)
+    own = flags_of("--from-command", f"llama-server -m {MODEL} -c 32768 -np 2")
+    assert (own["num_concurrent"], own["seq_len"], own["shared_cells"]) == (2, 16_384, False)
+    env = flags_of("--from-command", f"LLAMA_ARG_CTX_SIZE=4096 llama-server -m {MODEL} -np 1")
+    assert env["seq_len"] == 4096
+    hub = flags_of("--from-command", f"llama-server -hf {MODEL}:Q4_K_M -c 4096 -np 1")
+    assert hub["quantization"] == "Q4_K_M"
+
+
+@pytest.mark.parametrize(
+    "after", ["; rm -rf x", "&& echo --max-model-len 1", "| tee log", "> log 2>&1"]
+)
+def test_only_the_first_command_of_a_line_is_read(after: str) -> None:
+    found = flags_of("--from-command", f"vllm serve {MODEL} --max-model-len 4096 {after}")
+    assert found["seq_len"] == 4096
+
+
+def test_lines_that_go_on_and_words_that_mean_nothing() -> None:
+    for command in (
+        f"vllm serve {MODEL} \\ --max-model-len 4096",
+        f"vllm serve {MODEL} \\\n --max-model-len 4096",
+    ):
+        assert flags_of("--from-command", command)["seq_len"] == 4096
+    outcome = call("infer", "--from-command", f"vllm serve {MODEL} --max-model-len 4096 8192")
+    assert "8192: not known here" in outcome.err and outcome.status == 1
+
+
+def test_switches_with_a_value() -> None:
+    command = f"vllm serve {MODEL} --max-model-len 4096 --enforce-eager"
+    assert flags_of("--from-command", f"{command}=False")["eager"] is False
+    assert flags_of("--from-command", f"{command}=true")["eager"] is True
+    outcome = call("infer", "--from-command", f"{command}=perhaps")
+    assert outcome.status == 2 and "it takes no value but true or false" in outcome.err
+
+
+def test_what_a_model_or_card_cannot_do_is_never_safe() -> None:
+    long = call("infer", "meta-llama/Llama-3.1-8B", "--seq-len", "100000", "--gpu", "5090")
+    assert long.status == 1 and "passes the model at once" in long.err
+    beyond = call("infer", "gpt2", "--seq-len", "100000", "--gpu", "h100")
+    assert "made for 1,024 positions" in beyond.err
+    gguf = call("infer", "meta-llama/Llama-3.1-8B", "--quant", "Q4_K_M", "--gpu", "3060-12")
+    assert gguf.status == 1 and "transformers unpacks a GGUF file" in gguf.err
+    heads = call("infer", MODEL, "--engine", "vllm", "-tp", "3", "--gpu", "h100")
+    assert heads.status == 1 and "cannot share the 32 query heads" in heads.err
+    stages = call("infer", MODEL, "--engine", "vllm", "-pp", "40", "--gpu", "h100")
+    assert stages.status == 2 and "has no layer for some of them" in stages.err
+    latent = call("infer", MODEL, "--engine", "vllm", "--kv-dtype", "fp8_ds_mla")
+    assert latent.status == 2 and "is a layout of latents" in latent.err
+    values = call("infer", MODEL, "--engine", "llama.cpp", "-ctk", "q8_0", "-fa", "off")
+    assert values.status == 2 and "caches values in 16 bits only" in values.err
+
+
+def test_room_for_the_adapters_of_experts() -> None:
+    words = ("--max-loras", "4", "--max-lora-rank", "64", "--gpu", "h100", "--json")
+    moe = json.loads(call("infer", "Qwen/Qwen3-30B-A3B", "--engine", "vllm", *words).out)
+    experts = 48 * 128 * 3 * (2048 + 768) * 64 * 4 * 2
+    assert moe["memory_bytes"]["lora_slots"] >= experts
+
+
 def test_every_option_leads_somewhere() -> None:
     for _, _, profile in programs(RULES):
         for name, spec in profile.options.items():

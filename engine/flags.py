@@ -290,8 +290,10 @@ def check_value(flag: Flag, value: Any) -> Any:
             raise InputProblem(f"{flag.option} is a switch, not {value!r}.", flag=flag.id)
         return value
     if flag.kind == "choice":
-        if isinstance(value, str) and value not in flag.values:  # Q4_K_M is typed q4_k_m too
-            value = next((v for v in flag.values if v.lower() == value.lower()), value)
+        if isinstance(value, str) and any(v != v.lower() for v in flag.values):
+            # Names with capitals are typed in any: Q4_K_M as q4_k_m. Others are matched exactly.
+            same = (v for v in flag.values if v.lower() == value.lower())
+            value = value if value in flag.values else next(same, value)
         if not isinstance(value, str) or value not in flag.values:
             hint = suggest(str(value), flag.values)
             raise InputProblem(

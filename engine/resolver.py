@@ -46,7 +46,7 @@ NUMBERS: Mapping[str, Mapping[str, Any]] = {
 WORDS: Mapping[str, Mapping[str, str]] = {
     "modules": {"kind": "linear", "role": ""},
     "parameters": {"part": "other"},
-    "caches": {"role": "attention"},
+    "caches": {"role": ""},
 }
 
 

@@ -699,7 +699,7 @@ def test_12_a_hybrid_manager(said: Said) -> None:
     run = run_of(said("12-hybrid-manager"), config, context=1_000, concurrency=3)
     assert run.value("group_size") == 8
     page = max(2 * 4 * 16 * 2 * 16, 2 * 16 * 16 * 2 * 16)
-    assert run.value("page_bytes") == page == 16_384
+    assert run.value("largest_page") == page == 16_384
     blocks = math.ceil(43 / 8) * (math.ceil(128 / 16) + 1) + 1 * math.ceil(1_000 / 16)
     assert run.value("request_blocks") == blocks == 117
     assert run.value("requests_at_once") == 4 * GIB // (8 * page) // blocks == 280

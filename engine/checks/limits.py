@@ -8,8 +8,8 @@ from ..errors import Mark, Problem
 from ..loading import Roots, files_of, profile_kinds, rule_folders
 from ..yaml_source import MAX_BYTES
 
-MAX_FILES = 800  # all bundled files that can be replaced are less than two thirds of it
-MAX_TOTAL = 1_500_000  # bytes; all those files together have two thirds of it
+MAX_FILES = 1_200  # all bundled files that can be replaced are less than two thirds of it
+MAX_TOTAL = 2_250_000  # bytes; all those files together have two thirds of it
 
 
 def check_amount(roots: Roots) -> tuple[Problem, ...]:
@@ -47,7 +47,7 @@ def _bytes(path: str) -> int:
 
 def _too_many(place: str) -> Problem:
     message = (
-        f"The folders given as rules hold more than {MAX_FILES} files, counted up to here. "
+        f"The folders given as rules hold more than {MAX_FILES:,} files, counted up to here. "
         "None of them was read; leave out what you do not change."
     )
     return Problem("F105", "too-many", Mark(place, 1, 1), message)

@@ -8,6 +8,7 @@ from ..profile import matches
 from ..rules import Rules
 from ..template import MIB, number
 from .book import Book, evidence_table
+from .everything import Everything
 from .markdown import code, link, page, plain, section, table
 from .profile_page import readers_of, status
 
@@ -71,8 +72,9 @@ def evidence(here: str, card: Card) -> list[str]:
 def own(here: str, rules: Rules, card: Card) -> list[str]:
     """Profiles that ask for this card; without one the fallback of the kind is taken."""
     rows = [
-        f"- {link(here, f'profiles/{kind}/{p.id}.md', plain(p.title))} ({kind})"
-        for kind, profiles in rules.profiles.items()
+        f"- {link(here, f'{Book(part).folder(kind)}/{p.id}.md', plain(p.title))} ({kind})"
+        for part in (rules.parts if isinstance(rules, Everything) else (rules,))
+        for kind, profiles in part.profiles.items()
         for p in profiles
         if "card" in p.matches and matches(p.matches["card"], card.id)
     ]

@@ -20,7 +20,7 @@ class Everything(Rules):
     """
 
     def __init__(self, rules: Rules, modes: Iterable[Rules]) -> None:
-        parts = [rules, *modes]
+        parts = self.parts = (rules, *modes)
         formulas: dict[str, Formula] = {}
         flags: dict[str, Flag] = {}
         phases: dict[str, str] = {}

@@ -109,7 +109,7 @@ def _option(flag: Flag) -> Option:
         settings["metavar"] = "VERSION"
     elif flag.presets:
         settings["type"] = _Preset(tuple(flag.presets))
-    text = f"{flag.help} [default: {default}]"
+    text = f"{flag.help} [default: {default}]" if default != "" else flag.help
     return Option([flag.id, flag.option, *flag.aliases], flag.group, help=text, **settings)
 
 

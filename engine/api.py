@@ -152,7 +152,18 @@ def prepare(
     stack = rules.flags.versions(settings)
     canonical = read_model(rules, model, source, parameters, stack)
     settings = rules.flags.following(settings, canonical.stored, canonical.origin)
-    return Prepared(rules, settings, card, canonical, tuple(told))
+    found = Prepared(rules, settings, card, canonical, tuple(told))
+    beside = rules.mode.beside if rules.mode is not None else None
+    name = settings.values[beside.flag] if beside is not None else ""
+    if beside is None or not name:
+        return found
+    from .beside import facts_beside
+
+    rest = {n: v for n, v in flags.items() if rules.flags.names().get(n) != beside.flag}
+    other = prepare(rules, name, gpu=gpu, vram_mib=vram_mib, source=source, flags=rest)
+    warned = tuple(f"{other.model.name}: {text}" for text in other.model.warnings)
+    joined = replace(canonical, stored={**canonical.stored, **facts_beside(other, beside)})
+    return replace(found, model=joined, told=(*told, *warned))
 
 
 def choose_card(rules: Rules, gpu: str | None, vram_mib: int | None) -> Card:

@@ -37,7 +37,7 @@ class FromProfile:
 
 @record
 class Flag:
-    """One declared flag; `kind` is choice, switch, integer, share, words or version."""
+    """One declared flag; `kind` is choice, switch, integer, share, text, words or version."""
 
     id: str
     kind: str
@@ -285,6 +285,10 @@ def check_value(flag: Flag, value: Any) -> Any:
         return value
     if flag.kind == "share":
         return check_share(flag, value)
+    if flag.kind == "text":
+        if not isinstance(value, str) or len(value) > LONGEST or not value.isprintable():
+            raise InputProblem(f"{flag.option} has to be a short text.", flag=flag.id)
+        return value
     if flag.kind == "switch":
         if not isinstance(value, bool):
             raise InputProblem(f"{flag.option} is a switch, not {value!r}.", flag=flag.id)

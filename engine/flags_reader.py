@@ -86,7 +86,7 @@ def own_flags(source: Source, units: Units) -> dict[str, Flag]:
     flags: dict[str, Flag] = {}
     for name, entry in source.data.get("flags", {}).items():
         kind = entry.get("type", "choice" if "values" in entry or "of" in entry else None)
-        if kind not in ("choice", "switch", "integer", "share", "words", "version"):
+        if kind not in ("choice", "switch", "integer", "share", "text", "words", "version"):
             raise RuleFileError(
                 [
                     source.problem(
@@ -94,7 +94,7 @@ def own_flags(source: Source, units: Units) -> dict[str, Flag]:
                         "bad-flag",
                         source.key_mark(("flags", name)),
                         f"Flag `{name}` needs `values`, or `type: switch`, `integer`, `share`, "
-                        "`words` or `version`.",
+                        "`text`, `words` or `version`.",
                     )
                 ]
             )

@@ -302,6 +302,7 @@ class Loader:
         needed = {*mode.formula.reads, *(read for s in statuses for read in s.formula.reads)}
         needed |= {name for plot in mode.plots for name, _ in plot.quantities()}
         needed |= {name for table in mode.tables for name in table.columns.values()}
+        needed |= set(mode.beside.facts.values()) if mode.beside else set()
         start = [*(stem for stem in own if stem not in SPECIAL), *sorted(needed)]
         formulas, broken = self.formulas(units, {**sources, **own}, start, True)
         broken |= {stem for stem in files_of(self.roots, folder) if stem not in own}

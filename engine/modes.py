@@ -11,6 +11,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .beside import Beside
 from .errors import InputProblem
 from .paths import bundled_root, rule_files
 from .plot_rules import Plot, read_plots
@@ -60,6 +61,7 @@ class Mode:
     fit: tuple[str, ...]  # quantities that --fit shows for every card
     plots: tuple[Plot, ...]  # pictures that --plot draws
     tables: tuple[ModeTable, ...]
+    beside: Beside | None  # a second model
     examples: tuple[str, ...]
     formula: Formula  # the names that facts may use
 
@@ -95,6 +97,9 @@ def read_mode(source: Source, units: Units, overlay: bool) -> Mode:
             )
             for t in data.get("tables", ())
         ),
+        Beside(str(data["beside"]["flag"]), dict(data["beside"]["facts"]))
+        if "beside" in data
+        else None,
         tuple(data.get("examples", ())),
         reader.read(),
     )

@@ -6,6 +6,7 @@ here, and how its command begins (`commands`); this module only reads words by t
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -196,6 +197,11 @@ def read_options(
                 if value is None or truth(name, value):
                     flags.setdefault(flag.id, spec["value"])
                 continue
+            if "key" in spec:
+                value = inside(name, str(value), str(spec["key"]))
+                if value is None:
+                    unpriced[name] = str(spec.get("unpriced", ""))
+                    continue
             said = meant(flag, name, spec, value)
             if said is None:
                 continue  # the word that leaves it to the program
@@ -241,6 +247,17 @@ def refuse_near(profile: Profile, name: str) -> None:
         raise InputProblem(
             f"{name} is no option of {profile.title} that is known here. Did you mean {near[0]}?"
         )
+
+
+def inside(option: str, text: str, key: str) -> str | None:
+    """A word of an option that takes JSON; None where it has none. Raises `InputProblem`."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InputProblem(f"{option} takes a JSON object, not {text[:60]!r}.")
+    return str(found[key]) if key in found else None
 
 
 def truth(option: str, value: str) -> bool:

@@ -105,7 +105,7 @@ def test_what_is_not_priced_is_said_and_never_safe() -> None:
     data = json.loads(outcome.out)
     assert (outcome.status, data["verdict"]["status"]) == (1, "uncertain")
     told = " ".join(data["warnings"])
-    assert "--speculative-config of vllm is not priced (a draft model" in told
+    assert "--speculative-config of vllm is not priced (drafts without a model" in told
     assert "--some-new-thing: not known here" in told
 
 
@@ -217,6 +217,24 @@ def test_what_a_model_or_card_cannot_do_is_never_safe() -> None:
     assert latent.status == 2 and "is a layout of latents" in latent.err
     values = call("infer", MODEL, "--engine", "llama.cpp", "-ctk", "q8_0", "-fa", "off")
     assert values.status == 2 and "caches values in 16 bits only" in values.err
+
+
+def test_a_draft_model_takes_its_weights_and_caches() -> None:
+    words = ("--seq-len", "4096", "--concurrent", "8", "--gpu", "h100", "--engine-version", "0.25")
+    small = json.loads(call("infer", "Qwen/Qwen3-0.6B", "--engine", "vllm", *words, "--json").out)
+    wanted = small["memory_bytes"]["weights"] + small["memory_bytes"]["kv_cache"]
+    command = f"""vllm serve {MODEL} --speculative-config '{{"model": "Qwen/Qwen3-0.6B"}}'"""
+    found = json.loads(call("infer", "--from-command", command, *words, "--json").out)
+    assert found["memory_bytes"]["draft"] == wanted
+    alone = json.loads(call("infer", MODEL, "--engine", "vllm", *words, "--json").out)
+    more = found["memory_bytes"]["total"] - alone["memory_bytes"]["total"]
+    assert more == wanted and alone["memory_bytes"]["draft"] == 0
+    longest = found["verdict"]["max_context"]
+    assert 0 < longest < alone["verdict"]["max_context"]
+    wrong = call("infer", MODEL, "--draft-model", "no/such-model", "--source", "catalogue")
+    assert wrong.status == 2 and "Traceback" not in wrong.err
+    text = call("infer", MODEL, "--engine", "vllm", "--speculative-config", "ngram")
+    assert text.status == 2 and "takes a JSON object" in text.err
 
 
 def test_room_for_the_adapters_of_experts() -> None:

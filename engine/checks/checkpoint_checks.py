@@ -22,6 +22,8 @@ def check_checkpoint(rules: Rules) -> Iterator[Problem]:
         facts = dict(source.data["absent"])
         yield from _expressions(source, set(rules.flags.libraries()))
         given = {*source.data.get("always", ()), *source.data["fields"], *source.data["tensors"]}
+        if rules.mode is not None and rules.mode.beside is not None:
+            given |= set(rules.mode.beside.facts)
         for name in facts.keys() - given:
             yield from _missing(source, ("absent", name), name, given)
         for name in source.data["tensors"].keys() - facts.keys():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..beside import Beside
+from ..checkpoint import facts_of
 from ..errors import Problem, RuleFileError
 from ..modes import ModeTable, commands
 from ..plot_rules import Plot
@@ -47,10 +49,30 @@ def check_mode(rules: Rules) -> Iterator[Problem]:
         except RuleFileError as error:
             yield from error.problems
         yield from check_sentence(rules, formula, ("facts", index, "says"), fact.says)
+    if mode.beside is not None:
+        yield from check_beside(rules, mode.beside)
     for index, table in enumerate(mode.tables):
         yield from check_table(rules, table, ("tables", index))
     for index, plot in enumerate(mode.plots):
         yield from check_plot(rules, plot, ("plots", index))
+
+
+def check_beside(rules: Rules, beside: Beside) -> Iterator[Problem]:
+    """F201: the flag, the quantities and the facts of a second model exist."""
+    assert rules.mode is not None
+    source, known = rules.mode.formula.source, facts_of(rules.checkpoint)
+    flags, formulas = tuple(rules.flags.flags), tuple(rules.formulas)
+    places = [("flag", beside.flag, flags)]
+    places += [("facts", quantity, formulas) for quantity in beside.facts.values()]
+    for key, name, there in places:
+        if name not in there and name not in rules.broken:
+            message = f"`{name}` is not known here.{suggest(name, there)}"
+            yield source.problem("F201", "unknown-symbol", source.mark(("beside", key)), message)
+    for fact in beside.facts:
+        if fact not in known:
+            message = f"`{fact}` is no fact of the checkpoint file.{suggest(fact, known)}"
+            mark = source.mark(("beside", "facts", fact))
+            yield source.problem("F201", "unknown-symbol", mark, message)
 
 
 def check_table(rules: Rules, table: ModeTable, place: Path) -> Iterator[Problem]:

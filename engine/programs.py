@@ -160,8 +160,7 @@ def read_options(
         if not word.startswith("-") and (not sign or name not in profile.options):
             name, sign, joined = word, "", ""  # a model may have any sign in its name
         name = spelled(profile.options, name)
-        spec = profile.options.get(name)
-        if spec is None:
+        if name not in profile.options:
             if not word.startswith("-"):
                 if model is None:
                     model = word
@@ -174,10 +173,7 @@ def read_options(
             if not sign and rest and not rest[0].startswith("-"):
                 rest.pop(0)
             continue
-        option = name
-        while "same_as" in spec:
-            option = str(spec["same_as"])
-            spec = profile.options[option]
+        spec = spec_of(profile, name)
         value: str | None = joined if sign else None
         if not sign and with_value(profile, name, rest[0] if rest else ""):
             if not rest:
@@ -221,11 +217,15 @@ def read_options(
     return Typed(model, flags, free, unpriced, tuple(unknown), assumed)
 
 
+def spec_of(profile: Profile, name: str) -> Mapping[str, Any]:
+    """What a file says of an option, or of the one that it is another name of."""
+    spec = profile.options[name]
+    return profile.options[str(spec["same_as"])] if "same_as" in spec else spec
+
+
 def with_value(profile: Profile, name: str, following: str) -> bool:
     """Whether an option takes the word after it."""
-    spec = profile.options[name]
-    while "same_as" in spec:
-        spec = profile.options[str(spec["same_as"])]
+    spec = spec_of(profile, name)
     takes = spec.get("takes", "nothing" if "value" in spec else "value")
     return bool(takes == "value" or (takes == "maybe" and following[:1] not in ("-", "")))
 

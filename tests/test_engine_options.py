@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -252,6 +253,35 @@ def test_every_option_leads_somewhere() -> None:
                 assert spec["same_as"] in profile.options, (profile.id, name)
             if "flag" in spec:
                 assert spec["flag"] in RULES.flags.flags, (profile.id, name)
+
+
+OWN = """\
+id: mine
+title: Mine
+status: stable
+extends: vllm
+matches: {engine: mine}
+commands: [mine run]
+options:
+  --window: {flag: seq_len}
+  -w: {same_as: --window}
+"""
+
+
+def test_an_engine_is_one_file(tmp_path: Path) -> None:
+    folder = tmp_path / "profiles" / "engines" / "serving"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text(OWN, encoding="utf-8")
+    rules = ("--rules", str(tmp_path), "--gpu", "h100", "--json")
+    outcome = call("infer", "--from-command", f"mine run {MODEL} -w 4096", *rules)
+    data = json.loads(outcome.out)
+    assert (data["serving"]["engine"], data["serving"]["seq_len"]) == ("mine", 4096)
+    assert data["verdict"]["status"] == "uncertain"  # changed rules are never safe
+    for wrong in ("-w: {same_as: -w}", "-w: {same_as: --windo}", "-w: {flag: seq_lenn}"):
+        broken = OWN.replace("-w: {same_as: --window}", wrong)
+        (folder / "mine.yaml").write_text(broken, encoding="utf-8")
+        outcome = call("infer", MODEL, "--engine", "mine", *rules)
+        assert outcome.status == 2 and "leads to no flag that exists" in outcome.err
 
 
 def test_suffixes() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from .. import expression as ex
@@ -96,6 +96,29 @@ def check_profiles(rules: Rules) -> Iterator[Problem]:
                 profiles[0].mark if profiles else rules.flags.source.mark(),
                 f"profiles/{kind} needs one file with `matches: {{}}` as the fallback.",
             )
+
+
+def check_options(rules: Rules) -> Iterator[Problem]:
+    """F201: options of a program mean flags that exist, or the same as another option."""
+    flags = rules.flags.flags
+    for profile in (p for profiles in rules.profiles.values() for p in profiles):
+        for name, spec in profile.source.data.get("options", {}).items():
+            other = str(spec.get("same_as", name))
+            target = profile.options.get(other)
+            known: Collection[str] = profile.options
+            wrong = other if target is None or (other != name and "same_as" in target) else ""
+            if other == name and "same_as" in spec:
+                wrong = name
+            for key in ("flag", "divided_by", "after_colon"):
+                if key in spec and str(spec[key]) not in flags:
+                    wrong, known = str(spec[key]), flags
+            if wrong:
+                yield profile.source.problem(
+                    "F201",
+                    "unknown-symbol",
+                    profile.source.key_mark(("options", name)),
+                    f"`{wrong}` leads to no flag that exists.{suggest(wrong, known)}",
+                )
 
 
 def wrong_match(rules: Rules, key: str, wanted: Any) -> str | None:
@@ -200,4 +223,4 @@ def excluded(rules: Rules, key: str, mine: Any, theirs: Any) -> bool:
     return not first & second
 
 
-PROFILE_CHECKS = (check_profiles, check_profile_reads, check_ties)
+PROFILE_CHECKS = (check_profiles, check_options, check_profile_reads, check_ties)

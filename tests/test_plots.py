@@ -181,7 +181,11 @@ WRONG = [  # what is changed, and for each change a code and a part of the messa
         (("jumps: true", "jump: true"), "F101", "jump"),
     ],
     [
-        (("serving_budget", "serving_bugdet"), "F201", "Did you mean `serving_budget`"),
+        (
+            ("quantity: serving_budget", "quantity: serving_bugdet"),
+            "F201",
+            "Did you mean `serving_budget`",
+        ),
         (("longest: max_context", "longest: max_concurrent"), "F216", "no search for the largest"),
         (("over: {flag: concurrent", "over: {flag: concurent"), "F201", "is no flag of this mode"),
         (('label: "{n} at', 'label: "{m} at'), "F211", "m"),

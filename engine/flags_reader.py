@@ -39,9 +39,12 @@ def read_flags(source: Source, units: Units) -> FlagSet:
     )
 
 
-def flags_of_mode(source: Source, units: Units, shared: FlagSet) -> FlagSet:
+def flags_of_mode(
+    source: Source, units: Units, shared: FlagSet, own: Source | None = None
+) -> FlagSet:
     """
-    The flags of a mode: those that its file takes, with its defaults, then its own.
+    The flags of a mode: those that its file takes, with its defaults, then its own, which may be in
+    a file by themselves (`own`).
 
     A conflict of `flags.yaml` holds here too where the mode has every flag that it speaks of.
     Raises `RuleFileError`.
@@ -52,15 +55,16 @@ def flags_of_mode(source: Source, units: Units, shared: FlagSet) -> FlagSet:
             raise RuleFileError([unknown_flag(source, name, shared)])
         given = {key: changes[key] for key in CHANGED if key in (changes or {})}
         flags[name] = replace(shared.flags[name], **given)
-    flags |= own_flags(source, units)
+    own = own or source
+    flags |= own_flags(own, units)
     kept = [c for c in shared.conflicts if names_of(c) <= flags.keys()]
     return FlagSet(
         flags,
-        shorthands(source),
-        (*kept, *conflicts(source)),
+        shorthands(own),
+        (*kept, *conflicts(own)),
         tuple(source.data.get("groups", ())),
         shared.default_card,
-        source,
+        own,
         {},
         shared.reserved,
     )

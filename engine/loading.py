@@ -290,7 +290,8 @@ class Loader:
             return None
         head, overlay = own.pop(HEAD)
         mode = self.parsed(head, lambda: read_mode(head, units, overlay))
-        flags = self.parsed(head, lambda: flags_of_mode(head, units, shared))
+        stated = own["flags"][0] if "flags" in own else None
+        flags = self.parsed(stated or head, lambda: flags_of_mode(head, units, shared, stated))
         phases, statuses = self.phases(head), self.statuses(units)
         if mode is None or flags is None or phases is None:
             return None

@@ -30,8 +30,11 @@ def check_checkpoint(rules: Rules) -> Iterator[Problem]:
             yield from _missing(source, ("tensors", name), name, facts)
     for name, flag in rules.flags.flags.items():
         if flag.follows is not None and flag.follows not in facts:
-            place = ("takes" if name in rules.flags.source.data.get("takes", ()) else "flags", name)
-            yield from _missing(rules.flags.source, (*place, "follows"), flag.follows, facts)
+            head = rules.mode.formula.source if rules.mode is not None else rules.flags.source
+            taken = name in head.data.get("takes", ())
+            source = head if taken else rules.flags.source
+            place = ("takes" if taken else "flags", name, "follows")
+            yield from _missing(source, place, flag.follows, facts)
 
 
 def _expressions(source: Source, known: set[str]) -> Iterator[Problem]:

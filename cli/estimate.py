@@ -192,7 +192,7 @@ def with_program(
         typed, title = ctx.meta[PROGRAM]
         theirs, told = {**theirs, **typed.flags}, (*told, *typed.told(title))
     merged = {**theirs, **flags}
-    told += tuple(f"{said}" for flag, said in assumed.items() if flag not in merged)
+    told += tuple(said for flag, said in assumed.items() if flag not in merged)
     return merged, told
 
 

@@ -37,9 +37,7 @@ def complete_model(
     # Short names only where one was begun: they would double an empty list.
     found = [n for n in names if n.casefold().startswith(wanted) and (wanted or "/" in n)]
     if not ctx.info_name and ctx.parent and isinstance(ctx.parent.command, click.Group):
-        from fitcheck.engine.modes import bundled_commands
-
-        known = (*ctx.parent.command.commands, *bundled_commands())
+        known = ctx.parent.command.list_commands(ctx.parent)
         found += [name for name in known if name.startswith(wanted)]
     # Files first: bash forgets what came before them, and offers them where no name is found.
     return [CompletionItem(incomplete, type="file"), *map(CompletionItem, found)]

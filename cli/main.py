@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import click
 
 from fitcheck.cli.errors import COULD_NOT_RUN, INTERRUPTED, PROGRAM, guarded
 from fitcheck.cli.output import say, write_error
-from fitcheck.cli.start import VARIABLE_OF_COMPLETION, VARIABLE_OF_FOLDERS
+from fitcheck.cli.start import SUBCOMMANDS, VARIABLE_OF_COMPLETION, VARIABLE_OF_FOLDERS
 from fitcheck.engine.errors import InputProblem
 
-DEFAULT, WORKSHOP, MODELS = "estimate", "rules", "models"
+DEFAULT = "estimate"
 MODES = "modes"  # key of the context under which the subcommands of modes are kept
 
 
@@ -29,7 +30,7 @@ class Router(click.Group):
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), DEFAULT, *self.modes(ctx)})
+        return sorted({*SUBCOMMANDS, *self.modes(ctx)})
 
     def modes(self, ctx: click.Context) -> dict[str, str]:
         """The subcommands of modes, of overlay folders on the command line too."""
@@ -51,32 +52,18 @@ class Router(click.Group):
         return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name == DEFAULT:
-            return estimate_command(())
-        if cmd_name == WORKSHOP:
-            from fitcheck.cli.rules import group  # only when asked for: an estimate never needs it
-
-            return group
-        if cmd_name == MODELS:
-            from fitcheck.cli.models import group as models
-
-            return models
-        if mode := self.modes(ctx).get(cmd_name):
-            return estimate_command((), mode)
-        return super().get_command(ctx, cmd_name)
+        known = cmd_name in SUBCOMMANDS or cmd_name in self.modes(ctx)
+        return command(cmd_name, (), self.modes(ctx)) if known else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, rest = args[0], args[1:]
-        mode = self.modes(ctx).get(name)
-        if name != DEFAULT and mode is None:
-            return super().resolve_command(ctx, args)
         # Without a name of its own the usage line reads `fitcheck MODEL`, as it was typed.
         shown = "" if ctx.meta.get(DEFAULT) else name
         # A key press for completion must not end in the report of a broken rule file.
         overlays = () if ctx.resilient_parsing else overlays_for(rest)
-        return shown, estimate_command(overlays, mode), rest
+        return shown, command(name, overlays, self.modes(ctx)), rest
 
     def main(
         self,
@@ -129,18 +116,19 @@ def overlays_in(args: Sequence[str]) -> tuple[str, ...]:
     return tuple(folders)
 
 
-def estimate_command(overlays: tuple[str, ...], mode: str | None = None) -> click.Command:
-    """The estimate, of training or of a mode, with the options that its rules declare."""
+def command(name: str, overlays: tuple[str, ...], modes: Mapping[str, str]) -> click.Command:
+    """A subcommand, imported when asked for; that of a mode is the estimate with its rules."""
+    if name in SUBCOMMANDS:
+        built: click.Command = import_module(SUBCOMMANDS[name]).build(overlays)
+        return built
     from fitcheck.cli.estimate import build
 
-    return build(overlays, mode)
+    return build(overlays, modes[name])
 
 
 HELP = {"help_option_names": ["-h", "--help"]}  # of every subcommand too
 
 cli = Router(name=PROGRAM, add_help_option=False, context_settings=HELP)
-cli.add_command(click.Command(WORKSHOP))  # its name alone; get_command() loads the real one
-cli.add_command(click.Command(MODELS))
 
 
 def run(words: Sequence[str]) -> int:

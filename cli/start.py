@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 VARIABLE_OF_FOLDERS = "FITCHECK_RULES"  # folders with rule files, separated as in PATH
 VARIABLE_OF_COMPLETION = "_FITCHECK_COMPLETE"  # set by the shell's script when it asks for names
-SUBCOMMANDS = ("estimate", "models", "rules")
+SUBCOMMANDS = {  # name to the module whose build(overlay folders) makes the click command
+    "estimate": "fitcheck.cli.estimate",
+    "models": "fitcheck.cli.models",
+    "rules": "fitcheck.cli.rules",
+}
 HELP = (["--help"], ["-h"])
 TEXT_OPTIONS = {"--gpu": "gpu"}
 NUMBER_OPTIONS = {"--vram-mib": "vram_mib"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 ABOUT = """\
@@ -35,3 +37,8 @@ class Models(click.Group):
 
 
 group = Models(name="models", help=ABOUT)
+
+
+def build(overlays: Sequence[str]) -> click.Command:
+    """The group; its commands read overlay folders themselves."""
+    return group

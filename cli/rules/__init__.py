@@ -98,3 +98,8 @@ def group(ctx: click.Context) -> int | None:
         write_error(ctx.get_help())
         return 2
     return None
+
+
+def build(overlays: Sequence[str]) -> click.Command:
+    """The group; its commands read overlay folders themselves."""
+    return group

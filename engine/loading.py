@@ -43,6 +43,7 @@ NO_PROFILES = (
     "architectures",
     "blocks",
     "models",
+    "importers",
 )  # folders of profiles/ with another form
 NO_RULES = ("gguf",)  # and one that a reader of files has to itself
 

@@ -31,6 +31,7 @@ KINDS = {
     "profiles/architectures": "architecture",
     "profiles/blocks": "block",
     "profiles/models": "model",
+    "profiles/importers": "importer",
     "gpus": "card",
 }
 NEED_NAMES = ("check_units", "check_unused", "check_cases", "check_examples")

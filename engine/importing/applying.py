@@ -1,0 +1,289 @@
+"""From the keys of a document to flags, and to what of it is in no estimate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputProblem
+from ..record import record, replace
+from .document import Document, Item
+from .mapping import Effect, Entry, Importer, text_of
+
+if TYPE_CHECKING:
+    from ..flags import FlagSet
+
+NOTHING = ("null", "false", "0", "0.0", "", "[]", "{}", "none", "None")
+OPEN = ("${", "{{", "<%")  # what is filled in when the program runs
+
+
+@record
+class Used:
+    """A key that set flags; `flags` may be empty where its value is what holds anyway."""
+
+    item: Item
+    flags: Mapping[str, Any]
+
+
+@record
+class Unpriced:
+    """A key that costs or saves memory which is in no estimate."""
+
+    item: Item
+    says: str
+    direction: str  # of the error: under, over, either
+    settled: str = ""  # flag that a person may give instead
+
+
+@record
+class Imported:
+    """
+    What a configuration says.
+
+    `flags` are those of its keys, its rules and its program's defaults; `assumed` sentences are
+    said beside the answer, `unknown` are keys that no mapping lists and `free` those without cost.
+    `follow` are files that it names, as (key, path).
+    """
+
+    importer: Importer
+    model: str | None
+    model_key: str
+    flags: Mapping[str, Any]
+    used: tuple[Used, ...]
+    unpriced: tuple[Unpriced, ...]
+    assumed: tuple[str, ...]
+    unknown: tuple[Item, ...]
+    free: tuple[Item, ...]
+    follow: tuple[tuple[str, str], ...]
+
+    def without(self, typed: Collection[str]) -> Imported:
+        """The same without what flags settle that a person gave."""
+        return replace(self, unpriced=tuple(u for u in self.unpriced if u.settled not in typed))
+
+    def told(self) -> tuple[str, ...]:
+        """What keeps a run from being called safe: what may be too low, and what is not known."""
+        title = self.importer.title
+        told = [
+            f"{u.item.key} of {title} is not priced ({u.says}), so the estimate may be "
+            f"{'too low' if u.direction == 'under' else 'off either way'}"
+            for u in self.unpriced
+            if u.direction != "over"
+        ]
+        if self.unknown:
+            names = ", ".join(item.key for item in self.unknown)
+            told.append(f"{names}: not known here, so whatever {title} does with it is not priced")
+        return tuple(told)
+
+    def notes(self) -> tuple[str, ...]:
+        """What is said beside the answer and lowers no verdict."""
+        title = self.importer.title
+        over = [
+            f"{u.item.key} of {title} is not priced ({u.says}), so the estimate may be too high"
+            for u in self.unpriced
+            if u.direction == "over"
+        ]
+        return (*self.assumed, *over)
+
+
+class Reading:
+    """One document while it is put into flags."""
+
+    def __init__(self, document: Document, importer: Importer, flags: FlagSet) -> None:
+        self.document, self.importer, self.known = document, importer, flags
+        self.flags: dict[str, Any] = {}
+        self.bounded: list[tuple[Unpriced, str, int]] = []
+        self.assumed: list[str] = []
+        self.follow: list[tuple[str, str]] = []
+        self.used: list[Used] = []
+
+    def take(self, item: Item, effect: Effect, note: bool = True) -> dict[str, Any]:
+        """Apply an effect; returns the flags that it sets, checked. Raises `InputProblem`."""
+        value = text_of(item.value)
+        if effect.refuse:
+            raise self.document.refused(item.key, filled(effect.refuse, value))
+        found = {}
+        for name, given in effect.sets.items():
+            found[name] = self.checked(item, name, given)
+        if effect.unpriced:
+            says = filled(effect.unpriced, value)
+            unpriced = Unpriced(item, says, effect.direction, effect.settled)
+            self.bounded.append((unpriced, effect.within, effect.value))
+        if effect.assumes:
+            self.assumed.append(filled(effect.assumes, value))
+        if effect.follow and isinstance(item.value, str):
+            self.follow.append((item.key, item.value))
+        self.flags.update(found)
+        return found
+
+    def checked(self, item: Item, name: str, value: Any) -> Any:
+        """A flag's value in the form of the flag; what is wrong is said at its place."""
+        flag = self.known.flags.get(name)
+        if flag is None:
+            return value
+        if flag.kind == "integer" and isinstance(value, str) and value.strip().isdigit():
+            value = int(value)
+        if flag.kind == "integer" and isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if flag.kind == "words" and isinstance(value, list):
+            value = ",".join(map(str, value))
+        if flag.kind == "switch" and str(value).lower() in ("true", "false"):
+            value = str(value).lower() == "true"
+        try:
+            return self.known.check(flag, value)
+        except InputProblem as problem:
+            says = f"{item.key}: {str(problem).replace(flag.option, 'it', 1)}"
+            raise self.document.refused(item.key, says) from None
+
+    def key(self, item: Item, entry: Entry) -> None:
+        """One key with its value."""
+        value = text_of(item.value)
+        if any(sign in value for sign in OPEN):
+            says = (
+                f"`{item.key}` is filled in when it runs ({value[:40]}): give "
+                + (self.known.spelled(entry.flag) if entry.flag else "the option")
+                + " instead."
+            )
+            raise self.document.refused(item.key, says)
+        silent = value in entry.unless or value in NOTHING
+        effect = entry.values.get(value) or entry.values.get(value.lower())
+        found: dict[str, Any] = {}
+        if effect is not None:
+            found |= self.take(item, effect)
+        elif item.value is None:
+            pass
+        elif entry.others is not None:
+            if entry.others.sets or not silent:
+                found |= self.take(item, entry.others)
+        elif entry.flag:
+            given = item.value
+            if entry.each:
+                words = given if isinstance(given, list) else str(given).split(",")
+                given = ",".join(entry.each.get(str(w).strip(), str(w).strip()) for w in words)
+            found |= self.take(item, Effect({entry.flag: given}))
+        if not silent and effect is None:
+            found |= self.take(item, entry.always)
+        if entry.flag or found:
+            self.used.append(Used(item, found))
+
+    def value(self, key: str) -> str:
+        """The value of a key as text, `null` where it is absent."""
+        item = self.document.items.get(key)
+        return "null" if item is None else text_of(item.value)
+
+    def rules(self) -> None:
+        """What several keys decide together."""
+        for rule in self.importer.rules:
+            if all(self.holds(key, wanted) for key, wanted in rule.when.items()):
+                place = next((k for k in rule.when if k in self.document.items), "")
+                item = self.document.items.get(place) or Item(" and ".join(rule.when), None, 1, 1)
+                found = self.take(item, rule.effect)
+                if found:
+                    self.used = [
+                        Used(u.item, {n: v for n, v in u.flags.items() if n not in found})
+                        for u in self.used
+                    ]
+                    self.used.append(Used(item, found))
+
+    def unpriced(self) -> tuple[Unpriced, ...]:
+        """What is in no estimate, without what stays within a flag that is."""
+        found = []
+        for unpriced, flag, absent in self.bounded:
+            value = unpriced.item.value if absent == 0 else absent
+            limit = self.flags.get(flag)
+            inside = isinstance(value, int) and isinstance(limit, int) and value <= limit
+            if not (flag and inside) and unpriced not in found:
+                found.append(unpriced)
+        return tuple(found)
+
+    def holds(self, key: str, wanted: tuple[str, ...]) -> bool:
+        value = self.value(key)
+        if "*" in wanted:
+            return value not in NOTHING
+        return value in wanted or value.lower() in wanted
+
+
+def filled(text: str, value: str) -> str:
+    return text.replace("{value}", value[:80])
+
+
+def apply(document: Document, importer: Importer, flags: FlagSet) -> Imported:
+    """
+    Put a document into flags by a mapping.
+
+    Raises
+    ------
+    InputProblem
+        A value that its flag cannot have, or one that is not modelled, with its place.
+    """
+    reading = Reading(document, importer, flags)
+    reading.flags.update(importer.defaults)
+    unknown, free = [], []
+    model, model_key = None, ""
+    for key in importer.model:
+        value = reading.value(key)
+        if value not in NOTHING and model is None:
+            model, model_key = importer.model[key].get(value, value), key
+    parents = {name.rpartition(".")[0] for name in document.items if "." in name}
+    for item in document.items.values():
+        entry = importer.entry(item.key)
+        if item.key in importer.model:
+            continue
+        if entry is not None:
+            reading.key(item, entry)
+            if not entry.flag and (entry.always.free or said_free(entry, item)):
+                free.append(item)
+        elif importer.is_free(item.key) or covered(importer, item.key):
+            free.append(item)
+        elif item.key not in parents:
+            unknown.append(item)
+    reading.rules()
+    return Imported(
+        importer,
+        model,
+        model_key,
+        reading.flags,
+        tuple(u for u in reading.used if u.flags or u.item.value not in (None, False)),
+        reading.unpriced(),
+        tuple(dict.fromkeys(reading.assumed)),
+        tuple(unknown),
+        tuple(free),
+        tuple(reading.follow),
+    )
+
+
+def said_free(entry: Entry, item: Item) -> bool:
+    effect = entry.values.get(text_of(item.value))
+    return effect is not None and bool(effect.free)
+
+
+def covered(importer: Importer, key: str) -> bool:
+    """Whether the mapping speaks of something that the key lies in."""
+    parts = key.split(".")
+    return any(importer.entry(".".join(parts[:n])) is not None for n in range(1, len(parts)))
+
+
+def merged(first: Imported, second: Imported) -> Imported:
+    """A configuration with a part that it names; where both set a flag the first one wins."""
+    return replace(
+        first,
+        flags={**second.flags, **first.flags},
+        used=(*first.used, *second.used),
+        unpriced=(*first.unpriced, *second.unpriced),
+        assumed=tuple(dict.fromkeys((*first.assumed, *second.assumed))),
+        unknown=(*first.unknown, *second.unknown),
+        free=(*first.free, *second.free),
+        follow=(*first.follow, *second.follow),
+    )
+
+
+def beside(document: Document, named: str) -> str:
+    """The path of a file that a document names, as its program would find it from its folder."""
+    folder = os.path.dirname(document.path)
+    here = os.path.join(folder, named)
+    if os.path.isfile(here) or os.path.isabs(named):
+        return here
+    return next(
+        (p for p in (named, os.path.join(folder, os.path.basename(named))) if os.path.isfile(p)),
+        here,
+    )

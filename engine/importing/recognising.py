@@ -1,0 +1,60 @@
+"""Which program a document is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from ..errors import InputProblem
+from ..suggest import suggest
+from .document import Document
+from .mapping import Importer
+
+
+def recognised(
+    document: Document, known: Mapping[str, Importer], named: str | None
+) -> tuple[Importer, str]:
+    """
+    The importer of a document, and why it is that one.
+
+    `named` is the format that a person gave. Raises `InputProblem` where none fits, or two do.
+    """
+    if named is not None:
+        if named not in known:
+            formats = ", ".join(known)
+            raise InputProblem(f"--format {named}: known are {formats}.{suggest(named, known)}")
+        return known[named], "as --format says"
+    scored = sorted(
+        ((len(found), importer.id, found) for importer in known.values() if (found := signs(document, importer))),
+        reverse=True,
+    )
+    if not scored:
+        formats = ", ".join(known)
+        raise InputProblem(
+            f"{document.path}: no training configuration of a program that is known here. Known "
+            f"are {formats}; --format NAME takes one of them anyway."
+        )
+    if len(scored) > 1 and scored[0][0] == scored[1][0]:
+        both = " or ".join(name for _, name, _ in scored[:2])
+        raise InputProblem(
+            f"{document.path}: this may be for {both}. Say which with --format {scored[0][1]}."
+        )
+    _, name, found = scored[0]
+    return known[name], f"it has {', '.join(found[:4])}"
+
+
+def signs(document: Document, importer: Importer) -> list[str]:
+    """The keys by which a document is one of an importer; empty where it is none."""
+    if not all(has(document, key) for key in importer.all):
+        return []
+    if any(has(document, key) for key in importer.none):
+        return []
+    found = [key for key in importer.any if has(document, key)]
+    return [*importer.all, *found] if found or not importer.any else []
+
+
+def has(document: Document, key: str) -> bool:
+    """Whether a document has a key, or one of a pattern."""
+    if "*" in key:
+        return any(fnmatchcase(name, key) for name in document.items)
+    return key in document.items

@@ -96,13 +96,17 @@ class EstimateCommand(click.Command):
             with formatter.section(title):
                 formatter.write_dl(records)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def exit_codes(self) -> Sequence[tuple[str, str]]:
+        """Exit codes and what they say, from the statuses of the rules."""
         codes: dict[int, list[str]] = {}
         for status in self.rules.statuses:
             codes.setdefault(status.exit_code, []).append(status.id.replace("_", " "))
         rows = [(str(code), " or ".join(titles)) for code, titles in sorted(codes.items())]
+        return [*rows, ("2", "the estimate could not be run")]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Exit status"):
-            formatter.write_dl([*rows, ("2", "the estimate could not be run")])
+            formatter.write_dl(list(self.exit_codes()))
         with formatter.section("Examples"):
             for line in self.examples():
                 formatter.write(f"  {line}\n")
@@ -143,18 +147,8 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
 
         list_cards(rules, values["as_json"], values["no_color"])
         return 0
-    flags = options.flags_given(typed, rules.flags)
-    told: tuple[str, ...] = ()
     try:
-        flags, told = with_program(ctx, rules, values, flags)
-        if values["stack"]:
-            versions = rules.flags.stack(values["stack"])
-            twice = [name for name in versions if flags.get(name, versions[name]) != versions[name]]
-            if twice:
-                option = rules.flags.spelled(twice[0])
-                raise InputProblem(f"--stack and {option} name two versions: give one.")
-            flags = {**versions, **flags}
-        rules.flags.resolve(flags)
+        flags, told = flags_of(ctx, rules, values, typed)
         if values["model"] or "gpu" in typed or "vram_mib" in typed:
             choose_card(rules, values["gpu"], values["vram_mib"])
         if values.get("plot") is not None:
@@ -170,6 +164,26 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
         raise click.UsageError("--format is the format of --derive: give both.", ctx)
     others = {n: v for n, v in typed.items() if n in REPEATED}
     return answer(rules, Request(values["model"], flags, others, told), values)
+
+
+def flags_of(
+    ctx: click.Context, rules: Rules, values: dict[str, Any], typed: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """
+    The flags that the words give, checked, and what they ask for that is not priced.
+
+    Raises `InputProblem`.
+    """
+    flags, told = with_program(ctx, rules, values, options.flags_given(typed, rules.flags))
+    if values["stack"]:
+        versions = rules.flags.stack(values["stack"])
+        twice = [name for name in versions if flags.get(name, versions[name]) != versions[name]]
+        if twice:
+            option = rules.flags.spelled(twice[0])
+            raise InputProblem(f"--stack and {option} name two versions: give one.")
+        flags = {**versions, **flags}
+    rules.flags.resolve(flags)
+    return flags, told
 
 
 def with_program(

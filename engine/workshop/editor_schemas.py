@@ -20,6 +20,7 @@ from ..rules import Rules
 from ..yaml_source import read
 from .written import MADE
 
+CHANGING = ("hints", "levers", "recommend")  # parts of the hints file that change flags
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _SCHEMAS = os.path.join(os.path.dirname(_HERE), "schemas")
 _SAID = os.path.join(_HERE, "fields.yaml")
@@ -168,7 +169,11 @@ def vocabulary(rules: Rules) -> dict[str, dict[str, Any]]:
             "layer_groups.*.blocks.*": blocks,
         },
         "flags": {"flags.*.group": list(rules.flags.groups), "default_card": cards},
-        "hints": {f"{part}.*.change": {name: {} for name in flags} for part in ("hints", "levers")},
+        "hints": {
+            **{f"{part}.*.change": {name: {} for name in flags} for part in CHANGING},
+            "compare.*": quantities,
+            "compare.*.quantity": quantities,
+        },
     }
 
 

@@ -1,4 +1,4 @@
-"""Commands over the estimates of any mode: a switch with the name of a mode's command chooses it."""
+"""Commands over estimates of any mode, which a switch named as the mode's command chooses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ChosenCommand(EstimateCommand):
     """
 
     title, about = "", ""
-    usage = ("MODEL", "[OPTIONS]")
+    usage: tuple[str, ...] = ("MODEL", "[OPTIONS]")
     sample: tuple[str, ...] = ()  # command lines to begin with
     status: tuple[tuple[str, str], ...] = ()  # exit codes
 

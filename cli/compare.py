@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 ABOUT = """\
 Compare one run of MODEL on several GPUs, each a full estimate, most headroom first.
 
-GPU is a name such as 4090, t4 or h100, as often as you like; --all takes every card of the database,
-and --fits shows only those on which the point estimate fits. With --infer it is serving that is
-compared, with the options of `fitcheck infer`.
+GPU is a name such as 4090, t4 or h100, as often as you like; --all takes every card of the
+database, and --fits shows only those on which the point estimate fits. With --infer it is serving
+that is compared, with the options of `fitcheck infer`.
 """
 SHARED = ("source", "stack", "rules", "as_json", "no_color")
 
@@ -125,8 +125,8 @@ def chosen_cards(rules: Rules, values: dict[str, Any]) -> list[Card]:
         found.append(choose_card(rules, None, values["vram_mib"]))
     if not found:
         raise InputProblem(
-            "No GPU is named: write at least one after MODEL, such as 4090 h100, or --all for every "
-            "card."
+            "No GPU is named: write at least one after MODEL, such as 4090 h100, or --all for "
+            "every card."
         )
     return list({(card.id, card.title): card for card in found}.values())
 

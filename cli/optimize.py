@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from fitcheck.engine.report import Report
 
 ABOUT = """\
-Say how to run MODEL on a GPU: the micro-batch and accumulation to use, and, where the run does not fit
-or is not safe, the cheapest change of its flags that makes it so, with the command to run.
+Say how to run MODEL on a GPU: the micro-batch and accumulation to use, and, where the run does not
+fit or is not safe, the cheapest change of its flags that makes it so, with the command to run.
 
-Each step is a full second estimate. With --infer it is serving that is optimized, with the options of
-`fitcheck infer`.
+Each step is a full second estimate. With --infer it is serving that is optimized, with the options
+of `fitcheck infer`.
 """
 SHARED = ("gpu", "vram_mib", "source", "stack", "rules", "as_json", "no_color")
 
@@ -99,7 +99,7 @@ def build(overlays: Any) -> OptimizeCommand:
 
 
 def as_json(report: Report, found: Optimized, request: Request) -> dict[str, Any]:
-    """The JSON contract: the run as it is, what is proposed with steps and commands, other cards."""
+    """The JSON contract: the run as it is, proposals with steps and commands, another card."""
     from fitcheck.engine.contract import run_blocks, whole_mib
 
     prepared = report.prepared

@@ -11,6 +11,7 @@ from typing import Any
 
 from .hints import (
     FITS,
+    MOST_PULLS,
     SAFE,
     Offer,
     Proposal,
@@ -83,7 +84,7 @@ def optimize(prepared: Prepared) -> Optimized:
     advised = recommended(prepared, run)
     found = [advised] if advised is not None else []
     for goal in () if safe else (FITS, SAFE):
-        if goal == SAFE and len(found) > 0 and found[-1].goal == FITS and found[-1].safe:
+        if goal == SAFE and found and found[-1].goal == FITS and found[-1].safe:
             break
         proposal = propose(prepared, goal)
         if proposal is not None:
@@ -109,7 +110,8 @@ def recommended(prepared: Prepared, run: Run) -> Proposal | None:
     What the rules recommend for a run that fits or would with less of the same; its changes are
     empty where the run is that already. None where not even the least fits.
     """
-    levers = run.rules.hints.data.get("recommend", ()) if run.rules.hints is not None else ()
+    hints = run.rules.hints
+    levers = hints.data.get("recommend", ()) if hints is not None else ()
     if not levers or apply(run, levers[0]) is None:
         return None
     found = pull(run, levers, SAFE)
@@ -123,7 +125,7 @@ def exhausted(prepared: Prepared, run: Run) -> Proposal | None:
     assert run.rules.hints is not None
     used = []
     for lever in run.rules.hints.data["levers"]:
-        for _ in range(64 if lever.get("repeat") else 1):
+        for _ in range(MOST_PULLS if lever.get("repeat") else 1):
             after = apply(run, lever)
             if after is None:
                 break
@@ -135,6 +137,7 @@ def exhausted(prepared: Prepared, run: Run) -> Proposal | None:
 def steps_of(prepared: Prepared, run: Run, proposal: Proposal) -> list[Step]:
     """The run after each lever of a proposal; levers that change nothing are left out."""
     assert run.rules.hints is not None
+    price = run.rules.hints.data["price"]
     start, found = run.facts.settings.values, []
     for lever in proposal.levers:
         before = run.facts.settings.values
@@ -144,6 +147,6 @@ def steps_of(prepared: Prepared, run: Run, proposal: Proposal) -> list[Step]:
         if not changes:
             continue
         status = status_after(prepared, {n: v for n, v in after.items() if v != start[n]}, run)
-        total = run.value(run.rules.hints.data["price"])
+        total = run.value(price)
         found.append(Step(changes, str(lever["says"]), total, status.id, status.title))
     return found

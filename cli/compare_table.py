@@ -82,7 +82,8 @@ def table(prepared: Prepared, shown: Sequence[Compared], width: int) -> Table:
     for card, line in zip(shown, lines, strict=True):
         extra = [card.grade.grade] * graded + [Text(without_vendor(card.card), "dim")] * roomy
         figure = line or [""] * len(figures)
-        view.add_row(card.card.id, *figure, Text(card.title, style=card.style), *extra)
+        name = card.card.here.get("selector", card.card.id)
+        view.add_row(name, *figure, Text(card.title, style=card.style), *extra)
     return view
 
 

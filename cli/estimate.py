@@ -12,6 +12,7 @@ from fitcheck.cli.answer import ALL, Request, answer
 from fitcheck.cli.output import write, write_error
 from fitcheck.engine.api import choose_card, rules_for
 from fitcheck.engine.errors import InputProblem
+from fitcheck.engine.machine import is_here
 
 if TYPE_CHECKING:
     from fitcheck.engine.rules import Rules
@@ -143,6 +144,10 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
         write(script(ctx.find_root().command, values["completion"]))
         return 0
     if values["list_gpus"]:
+        if is_here(values["gpu"] or ""):
+            from fitcheck.cli.machine_table import list_machine
+
+            return list_machine(rules, values["as_json"], values["no_color"])
         from fitcheck.cli.cards_table import list_cards
 
         list_cards(rules, values["as_json"], values["no_color"])

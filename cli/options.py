@@ -127,7 +127,8 @@ def own_options(default_card: str) -> list[Option]:
             ["gpu", "--gpu"],
             GPU,
             metavar="TEXT",
-            help=f"GPU by name, such as 4090, t4, 'RTX A6000', h100. [default: {default_card}]",
+            help="GPU by name, such as 4090, t4, 'RTX A6000', h100; auto for that of this machine, "
+            f"auto:1 for its second. [default: {default_card}]",
             shell_complete=complete_card,
         ),
         Option(
@@ -138,7 +139,10 @@ def own_options(default_card: str) -> list[Option]:
             help="Memory of a GPU that is not in the database; not all of it counts as usable.",
         ),
         Option(
-            ["list_gpus", "--list-gpus"], GPU, is_flag=True, help="Print the GPU database and exit."
+            ["list_gpus", "--list-gpus"],
+            GPU,
+            is_flag=True,
+            help="Print the GPU database and exit; with --gpu auto the GPUs of this machine.",
         ),
         Option(
             ["source", "--source"],

@@ -78,7 +78,8 @@ def estimate(
         Hub id, path of a `config.json` or its folder, name of the bundled catalogue, or the parsed
         config itself.
     gpu : str, optional
-        Key or alias of a card (default: the one of `formulas/flags.yaml`).
+        Key or alias of a card (default: the one of `formulas/flags.yaml`), or "auto" for that of
+        this machine.
     vram_mib : int, optional
         Memory of a card that has no file. [MiB]
     rules : str or sequence of str, optional
@@ -177,6 +178,17 @@ def choose_card(rules: Rules, gpu: str | None, vram_mib: int | None) -> Card:
             f"gpu has to be a name such as {rules.flags.default_card!r}, not {gpu!r}.", flag="gpu"
         )
     name = rules.flags.default_card if gpu is None else gpu
+    if name[:4].casefold() == "auto":
+        from .machine import card_here, is_here
+
+        if is_here(name):  # never kept: what is free changes
+            if vram_mib is not None:
+                raise InputProblem(
+                    f"--gpu {name} reads the memory of this machine: leave out --vram-mib, or name "
+                    "the card.",
+                    flag="vram_mib",
+                )
+            return card_here(rules, name)
     card = rules.found_cards.get(name) or (None if rules.overlays else compiled_card(name))
     if card is None:
         card = find_card(name, rules.folders("gpus"), rules.units)

@@ -53,6 +53,7 @@ class Compared:
             "key": self.card.id,
             "name": self.card.title,
             "vram_mib": round(self.card.total / MIB, 2),
+            **self.card.here,
             "status": self.status,
             "safe_fits": self.safe,
             "fits": self.fits,

@@ -38,6 +38,7 @@ def to_dict(report: Report) -> dict[str, Any]:
             "vram_mib": whole_mib(card.total),
             "usable_mib": None,
             "key": card.id,
+            **card.here,
         },
         block_name(prepared): flags_block(prepared),
         "stack": {n: str(v) for n, v in rules.flags.versions(prepared.settings).items()},

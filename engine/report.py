@@ -165,6 +165,9 @@ class Report(Mapping[str, Any]):
             *(self.overlays, prepared.settings, name, memory, prepared.model, mode and mode.id),
             prepared.told,
         )
+        if card.here:  # the machine where it is read again has another card, or other free memory
+            kept = replace(card, evidence={}, mark=None, here=dict(card.here))
+            return rebuilt, (*parts, kept)
         return rebuilt, parts  # the rules hold functions, so they are read again
 
     def __iter__(self) -> Iterator[str]:
@@ -284,12 +287,14 @@ def rebuilt(
     model: Model,
     mode: str | None = None,
     told: tuple[str, ...] = (),
+    card: Card | None = None,
 ) -> Report:
-    """A report from what pickling keeps of one."""
+    """A report from what pickling keeps of one; `card` is one of the machine where it was made."""
     from .api import choose_card, rules_for
 
     rules = rules_for(overlays, mode)
-    return build_report(Prepared(rules, settings, choose_card(rules, gpu, memory), model, told))
+    card = choose_card(rules, gpu, memory) if card is None else card
+    return build_report(Prepared(rules, settings, card, model, told))
 
 
 def build_report(prepared: Prepared) -> Report:

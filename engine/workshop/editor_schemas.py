@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..architecture_expressions import LISTS, listed
-from ..cards import FIELDS
+from ..cards import FACTS, FIELDS
 from ..loading import files_of
 from ..rules import Rules
 from ..yaml_source import read
@@ -194,7 +194,7 @@ def sources(rules: Rules) -> list[str]:
     """Where a symbol can come from."""
     found = {s.source for f in rules.formulas.values() for s in f.symbols.values()}
     found |= {f"flags.{name}" for name in rules.flags.flags}
-    found |= {f"card.{name}" for name in (*FIELDS, "id", "total", "usable", "listed")}
+    found |= {f"card.{name}" for name in (*FIELDS, *FACTS)}
     for kind, profiles in rules.profiles.items():
         found |= {f"profiles.{kind}.{name}" for p in profiles for name in p.values}
     for each in rules.architectures:

@@ -113,6 +113,10 @@ class CompareCommand(ChosenCommand):
         for card in cards:
             if card.note:
                 say("note", card.note, values["no_color"])
+        told = (*prepared.model.warnings, *prepared.told)
+        lines = (w for line in shown for w in (*line.remarks, *line.warnings))
+        for text in dict.fromkeys((*prepared.model.remarks, *told, *lines)):
+            say("warning", text, values["no_color"])
         return 0 if any(c.safe for c in found) else 1
 
 
@@ -128,7 +132,7 @@ def chosen_cards(rules: Rules, values: dict[str, Any]) -> list[Card]:
             "No GPU is named: write at least one after MODEL, such as 4090 h100, or --all for "
             "every card."
         )
-    return list({(card.id, card.title): card for card in found}.values())
+    return list({(c.id, c.title, c.here.get("selector")): c for c in found}.values())
 
 
 def as_json(prepared: Prepared, shown: Sequence[Compared], compared: int) -> dict[str, Any]:
@@ -141,6 +145,7 @@ def as_json(prepared: Prepared, shown: Sequence[Compared], compared: int) -> dic
         **run_blocks(prepared),
         "compared": compared,
         "cards": [card.to_dict(most) for card in shown],
+        "warnings": [*prepared.model.warnings, *prepared.told],
         "overlays": list(prepared.rules.overlays),
     }
 

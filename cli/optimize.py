@@ -114,6 +114,7 @@ def as_json(report: Report, found: Optimized, request: Request) -> dict[str, Any
             "vram_mib": whole_mib(card.total),
             "usable_mib": whole_mib(report.run.value("usable")),
             "key": card.id,
+            **card.here,
         },
         "now": {
             "total_mib": round(total / 2**20, 2),

@@ -10,7 +10,7 @@ from .cards import Card
 from .errors import FitcheckError, InputProblem
 from .grades import Grade, Grader
 from .record import record, replace
-from .report import Prepared, find_caveats, verdict
+from .report import Caveat, Prepared, find_caveats, verdict
 from .run import Run
 from .template import MIB
 
@@ -40,6 +40,8 @@ class Compared:
     reasons: tuple[str, ...]
     unsettled: tuple[str, ...]
     grade: Grade
+    warnings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # what a person should be told beside them
     refused: str = ""
 
     @property
@@ -71,6 +73,7 @@ class Compared:
             f"{most}_capped": self.capped,
             "reasons": list(self.reasons),
             "unsettled": list(self.unsettled),
+            "warnings": list(self.warnings),
             "evidence": self.grade.to_dict(),
         }
 
@@ -100,13 +103,18 @@ def _on_card(prepared: Prepared, start: Run, card: Card) -> Compared:
         unsettled = there.unsettled()
         if bool(unsettled) != run.fact("run", "unsettled"):
             run = there.run_with(unsettled)
-        refused = next((c.says for c in find_caveats(run) if c.level == "refuse"), "")
-        return _refused(card, refused) if refused else _compared(card, run, unsettled)
+        caveats = find_caveats(run)
+        refused = next((c.says for c in caveats if c.level == "refuse"), "")
+        if refused:
+            return _refused(card, refused)
+        return _compared(card, run, unsettled, caveats)
     except FitcheckError as error:
         return _refused(card, str(error))
 
 
-def _compared(card: Card, run: Run, unsettled: tuple[str, ...]) -> Compared:
+def _compared(
+    card: Card, run: Run, unsettled: tuple[str, ...], caveats: Sequence[Caveat]
+) -> Compared:
     assert run.rules.hints is not None
     data = run.rules.hints.data
     shown, price = data["compare"], data["price"]
@@ -129,26 +137,15 @@ def _compared(card: Card, run: Run, unsettled: tuple[str, ...]) -> Compared:
         reasons,
         unsettled,
         Grader(run).grade(price),
+        tuple(c.says for c in caveats if c.warns),
+        tuple(c.says for c in caveats if c.level == "tell" and not c.warns),
     )
 
 
 def _refused(card: Card, says: str) -> Compared:
     none = Grade("assumed", 0, ())
+    status, title, style = "not_modelled", "NOT MODELLED", "red"
+    numbers = (0, 0, 0, 0, 0)
     return Compared(
-        card,
-        0,
-        0,
-        0,
-        0,
-        0,
-        False,
-        False,
-        "not_modelled",
-        "NOT MODELLED",
-        "red",
-        False,
-        (),
-        (),
-        none,
-        says,
+        card, *numbers, False, False, status, title, style, False, (), (), none, (), (), says
     )

@@ -354,3 +354,31 @@ def test_the_tools_are_asked_once_for_one_answer(
     monkeypatch.setattr(nvidia, "ask", counted)
     assert run(MODEL, "--qlora", "--gpu", "auto", "--json")[0] == 0
     assert asked == ["nvidia-smi"]
+
+
+def test_cards_of_the_machine_are_compared_with_others(tool: Tool) -> None:
+    tool("nvidia-smi", {"-q": "4090_two.xml"})
+    words = ("compare", MODEL, "auto:0", "auto:1", "auto:1", "4090", "--qlora")
+    status, out, _ = run(*words, "--json")
+    lines = {line.get("selector", line["key"]): line for line in json.loads(out)["cards"]}
+    assert status == 0 and set(lines) == {"auto:0", "auto:1", "4090"}
+    assert lines["auto:0"]["capacity_mib"] == 5709.0 and lines["auto:0"]["key"] == "4090"
+    assert not lines["auto:0"]["fits"] and lines["auto:1"]["safe_fits"]
+    _, out, _ = run(*words)
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("auto:")] == [
+        "auto:1",
+        "auto:0",
+    ]
+
+
+def test_a_run_is_optimized_for_what_is_free(tool: Tool) -> None:
+    tool("nvidia-smi", {"-q": "4090_two.xml"})
+    _, out, _ = run("optimize", MODEL, "--qlora", "--gpu", "auto:0", "--json")
+    found = json.loads(out)
+    assert found["gpu"]["usable_mib"] == 5709 and found["gpu"]["selector"] == "auto:0"
+    for proposal in found["proposals"]:
+        words = shlex.split(proposal["command"])[1:]
+        assert words[-2:] == ["--gpu", "auto:0"]
+        said = json.loads(run(*words, "--json")[1])
+        assert said["memory_mib"]["total"] == proposal["total_mib"]
+        assert said["verdict"]["status"] == proposal["status"]

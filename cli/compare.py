@@ -29,7 +29,7 @@ GPU is a name such as 4090, t4 or h100, as often as you like; --all takes every 
 database, and --fits shows only those on which the point estimate fits. With --infer it is serving
 that is compared, with the options of `fitcheck infer`.
 """
-SHARED = ("source", "stack", "rules", "as_json", "no_color")
+SHARED = ("config", "source", "stack", "rules", "as_json", "no_color")
 
 
 class CompareCommand(ChosenCommand):

@@ -179,7 +179,9 @@ def flags_of(
 
     Raises `InputProblem`.
     """
-    flags, told = with_program(ctx, rules, values, options.flags_given(typed, rules.flags))
+    mode = rules.mode.id if rules.mode is not None else ""
+    chosen = options.flags_given(typed, rules.flags, ctx, mode)
+    flags, told = with_program(ctx, rules, values, chosen)
     if values["stack"]:
         versions = rules.flags.stack(values["stack"])
         twice = [name for name in versions if flags.get(name, versions[name]) != versions[name]]

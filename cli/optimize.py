@@ -29,7 +29,7 @@ fit or is not safe, the cheapest change of its flags that makes it so, with the 
 Each step is a full second estimate. With --infer it is serving that is optimized, with the options
 of `fitcheck infer`.
 """
-SHARED = ("gpu", "vram_mib", "source", "stack", "rules", "as_json", "no_color")
+SHARED = ("gpu", "vram_mib", "config", "source", "stack", "rules", "as_json", "no_color")
 
 
 class OptimizeCommand(ChosenCommand):

@@ -54,9 +54,10 @@ def check_flags(rules: Rules) -> Iterator[Problem]:
                 yield from bad_value(source, path, flags.flags, flags.flags[key], value)
     for index, conflict in enumerate(flags.conflicts):
         yield from bound(source, ("conflicts", index, "when"), conflict.when, flags.scope())
-        for given in conflict.given:
-            if given not in flags.flags:
-                yield unknown(source, ("conflicts", index, "given"), given, flags.flags)
+        for key, names in (("given", conflict.given), ("yields", conflict.yields)):
+            for named in names:
+                if named not in flags.flags:
+                    yield unknown(source, ("conflicts", index, key), named, flags.flags)
         for hole, _, _ in holes(conflict.says):
             if hole not in flags.flags:
                 yield source.problem(

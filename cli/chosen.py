@@ -64,7 +64,7 @@ class ChosenCommand(EstimateCommand):
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return list(self.usage)
+        return self.usable(self.usage)
 
     def exit_codes(self) -> Sequence[tuple[str, str]]:
         return self.status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,6 +55,7 @@ class EstimateCommand(click.Command):
     """The estimate, with its options printed in sections."""
 
     context_class = Context
+    left_out: Sequence[str] = ()  # parameters that make no sense where it runs, as in a session
 
     def __init__(self, rules: Rules, overlays: Sequence[str]) -> None:
         self.rules, self.overlays = rules, tuple(overlays)
@@ -83,8 +85,21 @@ class EstimateCommand(click.Command):
             ctx.meta[PROGRAM] = typed and (typed, title)
         return super().parse_args(ctx, args)
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        found = super().get_params(ctx)
+        if not self.left_out:
+            return found
+        kept = [copy(param) for param in found if param.name not in self.left_out]
+        for param in kept:
+            param.required = False  # a session remembers it
+        return kept
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return ["MODEL", "[OPTIONS]"]
+        return self.usable(["MODEL", "[OPTIONS]"])
+
+    def usable(self, pieces: Sequence[str]) -> list[str]:
+        """The words of the usage line without the arguments that are left out."""
+        return [piece for piece in pieces if piece.lower() not in self.left_out]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -164,11 +179,11 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
         raise click.UsageError(str(error), ctx) from None
     take_model_from_derive(values, rules)
     if values["model"] is None:
-        return without_model(ctx, typed)
+        return without_model(ctx, rules, flags, typed)
     if values["form"] and values["derive"] is None:
         raise click.UsageError("--format is the format of --derive: give both.", ctx)
     others = {n: v for n, v in typed.items() if n in REPEATED}
-    return answer(rules, Request(values["model"], flags, others, told), values)
+    return answer(rules, Request(values["model"], flags, others, told), values, ctx.obj)
 
 
 def flags_of(
@@ -224,17 +239,22 @@ def take_model_from_derive(values: dict[str, Any], rules: Rules) -> None:
         values["model"], values["derive"] = word, ALL
 
 
-def without_model(ctx: click.Context, typed: dict[str, Any]) -> int:
-    """Help where nothing was typed, else what is missing."""
-    if not typed:
-        write_error(ctx.get_help())
-        return 2
+def without_model(
+    ctx: click.Context, rules: Rules, flags: dict[str, Any], typed: dict[str, Any]
+) -> int:
+    """A session that begins with what was typed; an error where one estimate is formatted."""
     formats = [option for name, option in OUTPUT_ONLY.items() if name in typed]
     if formats:
         verb = "formats" if len(formats) == 1 else "format"
         raise click.UsageError(
-            f"MODEL is missing: {' and '.join(formats)} {verb} the estimate of one model.", ctx
+            f"MODEL is missing: {' and '.join(formats)} {verb} the estimate of one model. In a "
+            f"session it is `{ctx.info_name or 'memory'} {formats[0]}`.",
+            ctx,
         )
+    if rules.mode is None:
+        from fitcheck.cli.session.starting import start
+
+        return start(flags, typed, ctx)
     raise click.UsageError(
         "MODEL is missing: give a Hub id, a path of a config.json, or a name of the catalogue.", ctx
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # imported where they are used: --help needs none of them
     from .report import Prepared, Report
     from .rules import Rules
     from .sources import Source
+    from .yaml_source import Source as FileSource
 
 SOURCES: tuple[Source, ...] = ("auto", "local", "catalogue", "hub")
 
@@ -142,15 +143,20 @@ def prepare(
     flags: Mapping[str, Any],
     parameters: int | None = None,
     told: Sequence[str] = (),
+    checkpoint: FileSource | None = None,
 ) -> Prepared:
-    """Flags, card and model resolved, nothing computed yet."""
+    """
+    Flags, card and model resolved, nothing computed yet.
+
+    `checkpoint` says what else is read of the model, in place of the checkpoint file of the rules.
+    """
     from .profile_defaults import filled
     from .report import Prepared
 
     card = choose_card(rules, gpu, vram_mib)
     settings = filled(rules, rules.flags.resolve(flags), card.facts())
     stack = rules.flags.versions(settings)
-    canonical = read_model(rules, model, source, parameters, stack)
+    canonical = read_model(rules, model, source, parameters, stack, checkpoint)
     settings = rules.flags.following(settings, canonical.stored, canonical.origin)
     found = Prepared(rules, settings, card, canonical, tuple(told))
     beside = rules.mode.beside if rules.mode is not None else None
@@ -190,12 +196,13 @@ def read_model(
     source: Source,
     parameters: int | None = None,
     stack: Mapping[str, Any] | None = None,
+    checkpoint: FileSource | None = None,
 ) -> Model:
     """
     The canonical model behind what a person typed.
 
     `parameters` replaces the source's count; `stack` are library versions, those of the flags'
-    defaults where it is not given.
+    defaults where it is not given; `checkpoint` stands in for the checkpoint file of the rules.
     """
     from .architecture import refuse_unsupported, resolve
     from .sources import RawModel, load_model
@@ -219,14 +226,15 @@ def read_model(
         raw = load_model(model, source=source, check=check)
     count = raw.reported_params if parameters is None else parameters
     versions = rules.stack if stack is None else stack
-    answered = () if rules.checkpoint is None else rules.checkpoint.data["present"]
+    checkpoint = checkpoint or rules.checkpoint
+    answered = () if checkpoint is None else checkpoint.data.get("present", ())
     found = resolve(
         rules.architectures, raw.name, raw.config, raw.source, count, raw.place, versions, answered
     )
-    if rules.checkpoint is not None:
+    if checkpoint is not None:
         from .checkpoint import stored_facts
 
-        facts, origins, remarks = stored_facts(rules.checkpoint, raw, versions)
+        facts, origins, remarks = stored_facts(checkpoint, raw, versions)
         found = replace(
             found,
             stored=facts,

@@ -12,6 +12,7 @@ from .paths import bundled_root
 from .record import replace
 
 if TYPE_CHECKING:  # imported where they are used: --help needs none of them
+    from .advice import Advice
     from .architecture import Model
     from .cards import Card
     from .report import Prepared, Report
@@ -21,7 +22,7 @@ if TYPE_CHECKING:  # imported where they are used: --help needs none of them
 
 SOURCES: tuple[Source, ...] = ("auto", "local", "catalogue", "hub")
 
-__all__ = ["estimate", "prepare", "rules_for"]
+__all__ = ["advise", "estimate", "prepare", "rules_for"]
 
 
 @lru_cache(maxsize=8)
@@ -130,6 +131,67 @@ def estimate(
             flags=flags,
             parameters=parameters,
         )
+    )
+
+
+def advise(
+    model: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    gpu: str | None = None,
+    vram_mib: int | None = None,
+    rules: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = (),
+    source: Source = "auto",
+    sweep: Mapping[str, Any] | None = None,
+    **flags: Any,
+) -> Advice:
+    """
+    Sweep a grid of configurations: the edge of what fits, where each axis ends, what a step costs.
+
+    Parameters
+    ----------
+    model, gpu, vram_mib, rules, source
+        As for `estimate`.
+    sweep : mapping, optional
+        Further flags, or `gpu`, to their values: `{"optimizer": ["adamw", "adam8bit"]}`.
+    **flags
+        The axes of `formulas/advise.yaml` by the name of their list (`seq_lens=[1024, 2048]`, or a
+        text such as `"512..8192:512"`), bounds such as `max_seq_len`, and flags as for `estimate`,
+        which are held fixed.
+
+    Returns
+    -------
+    Advice
+        Frozen; bytes are exact. `to_dict()` is the JSON of `fitcheck advise --json`.
+
+    Raises
+    ------
+    InputProblem
+        A value, the card or the model cannot be used, or the sweep is too large.
+    Refusal
+        Nothing of what is swept is modelled.
+    RuleFileError
+        A rule file is wrong.
+
+    Examples
+    --------
+    >>> advice = advise("meta-llama/Llama-3.1-8B", gpu="4090", qlora=True, seq_lens=[1024, 2048])
+    >>> advice.recommended.values, advice.exit_code          # doctest: +SKIP
+    ({'batch_size': 2, 'seq_len': 2048, 'lora_r': 256}, 0)
+    """
+    from .advisor import advise as swept
+
+    if isinstance(rules, (str, os.PathLike)):
+        rules = (rules,)
+    folders = tuple(os.fspath(folder) for folder in rules or ())
+    return swept(
+        rules_for(folders),
+        model,
+        flags,
+        sweep or {},
+        gpu=gpu,
+        vram_mib=vram_mib,
+        source=source,
+        folders=folders,
     )
 
 

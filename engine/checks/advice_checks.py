@@ -75,9 +75,7 @@ def check_axes(rules: Rules, plan: Plan) -> Iterator[Problem]:
             yield source.problem("F106", "bad-flag", mark, f"{flag.option} is no whole number.")
         else:
             for position, value in enumerate(axis.default):
-                yield from bad_value(
-                    source, (*path, "default", position), flags.flags, flag, value
-                )
+                yield from bad_value(source, (*path, "default", position), flags.flags, flag, value)
         for at, option in (("option", axis.option), ("most", axis.most and axis.most.option)):
             if option in taken:
                 mark = source.mark((*path, at))

@@ -147,13 +147,7 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
     told: tuple[str, ...] = ()
     try:
         flags, told = with_program(ctx, rules, values, flags)
-        if values["stack"]:
-            versions = rules.flags.stack(values["stack"])
-            twice = [name for name in versions if flags.get(name, versions[name]) != versions[name]]
-            if twice:
-                option = rules.flags.spelled(twice[0])
-                raise InputProblem(f"--stack and {option} name two versions: give one.")
-            flags = {**versions, **flags}
+        flags = options.with_stack(rules.flags, values["stack"], flags)
         rules.flags.resolve(flags)
         if values["model"] or "gpu" in typed or "vram_mib" in typed:
             choose_card(rules, values["gpu"], values["vram_mib"])

@@ -15,6 +15,7 @@ from fitcheck.cli.completion import (
     complete_formula,
     complete_model,
 )
+from fitcheck.engine.errors import InputProblem
 from fitcheck.engine.flags import Flag, FlagSet
 from fitcheck.engine.spelling import opposite
 
@@ -258,3 +259,14 @@ def flags_given(typed: Mapping[str, Any], flags: FlagSet) -> dict[str, Any]:
     """The typed flags and shorthands alone, as the engine takes them."""
     known = {*flags.flags, *flags.shorthands}
     return {name: value for name, value in typed.items() if name in known}
+
+
+def with_stack(flags: FlagSet, stack: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags with the versions of --stack; raises `InputProblem` where both name one."""
+    if not stack:
+        return dict(given)
+    versions = flags.stack(stack)
+    twice = [name for name in versions if given.get(name, versions[name]) != versions[name]]
+    if twice:
+        raise InputProblem(f"--stack and {flags.spelled(twice[0])} name two versions: give one.")
+    return {**versions, **given}

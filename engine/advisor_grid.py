@@ -41,9 +41,9 @@ class Block:
     settings: Mapping[str, Any]  # swept flags beside the axes
     gpu: str | None  # as it was asked for
     prepared: Prepared
-    total: Sequence[float]
-    fits: Sequence[bool]
-    safe: Sequence[bool]
+    total: Any
+    fits: Any
+    safe: Any
     refused: int
 
 
@@ -52,7 +52,7 @@ def size_of(axes: Sequence[Sequence[int]]) -> int:
     return math.prod(map(len, axes))
 
 
-def count(truths: Sequence[bool]) -> int:
+def count(truths: Any) -> int:
     """How many are true, in a list or an array."""
     return int(truths.sum()) if hasattr(truths, "sum") else sum(truths)
 
@@ -141,7 +141,7 @@ def block_of(
     return Block(settings, gpu, prepared, *found)
 
 
-Found = tuple[Sequence[float], Sequence[bool], Sequence[bool], int]
+Found = tuple[Any, Any, Any, int]  # totals, fits, safe, and how many points are refused
 
 
 def one_by_one(

@@ -176,7 +176,7 @@ def advise(
     --------
     >>> advice = advise("meta-llama/Llama-3.1-8B", gpu="4090", qlora=True, seq_lens=[1024, 2048])
     >>> advice.recommended.values, advice.exit_code          # doctest: +SKIP
-    ({'batch_size': 2, 'seq_len': 2048, 'lora_r': 256}, 0)
+    ({'batch_size': 4, 'seq_len': 1024, 'lora_r': 256}, 0)
     """
     from .advisor import advise as swept
 

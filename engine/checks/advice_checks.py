@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from .. import expression as ex
 from ..advise_rules import Plan, condition, read_plan
 from ..errors import Problem, RuleFileError
 from ..rules import Rules
@@ -94,7 +94,7 @@ def check_axes(rules: Rules, plan: Plan) -> Iterator[Problem]:
 
 
 def check_change(
-    rules: Rules, source: Source, path: Path, change: ex.Any, scope: Scope
+    rules: Rules, source: Source, path: Path, change: Mapping[str, Any], scope: Scope
 ) -> Iterator[Problem]:
     """F106, F201: a change names flags and values that they can have."""
     flags = rules.flags.flags

@@ -133,14 +133,14 @@ def axis_options(plan: Plan) -> list[options.Option]:
 def axis_option(axis: Axis) -> options.Option:
     """The list option of an axis; one without a default is required."""
     default = ",".join(map(str, axis.default))
-    ending = f"[default: {default}]" if default else "[required]"
+    ending = f" [default: {default}]" if default else ""  # click says what is required
     return options.Option(
         [axis.json, axis.option],
         SWEEP,
         type=NumberList(),
         required=not default,
         metavar="LIST",
-        help=f"{axis.help} {ending}",
+        help=f"{axis.help}{ending}",
     )
 
 

@@ -20,6 +20,7 @@ from fitcheck.engine.template import MIB
 
 MOST_ROWS = 12  # of the frontier; --json has all
 MOST_SPLITS = 6
+MOST_REASONS = 4
 MOST_VALUES = 8  # of an axis
 
 
@@ -45,7 +46,7 @@ def header(advice: Advice, width: int) -> list[RenderableType]:
     if parameters is not None:
         facts.insert(0, (f"{count(parameters)} parameters", "dim"))
     if not cards:
-        facts.append((f"{whole_mib(prepared.card.usable)} MiB usable", "dim"))
+        facts.append((f"{whole_mib(usable(advice))} MiB usable", "dim"))
     left_out = {*advice.axes, *advice.others, *advice.plan.held}
     flags = advice.rules.flags
     kept = {n: f for n, f in flags.flags.items() if n not in left_out}
@@ -56,6 +57,11 @@ def header(advice: Advice, width: int) -> list[RenderableType]:
     return [title, *flowing(facts, width), *flowing(settings, width)]
 
 
+def usable(advice: Advice) -> int:
+    """Bytes that the anchor's card can give; that of a card without a file is computed."""
+    return int(advice.anchor.get("usable", advice.anchor.prepared.card.usable))
+
+
 def swept(advice: Advice) -> list[RenderableType]:
     """The values of each axis, and how many points fit."""
     facts: list[tuple[str, RenderableType]] = []
@@ -64,13 +70,14 @@ def swept(advice: Advice) -> list[RenderableType]:
         facts.append((label, listed([f"{v:,}" for v in advice.axes[axis.flag]])))
     for name, values in advice.others.items():
         flag = advice.rules.flags.flags.get(name)
+        option = "--gpu" if flag is None else flag.option
         words = [str(v) if flag is None else setting(flag, v) for v in values]
-        facts.append((name.replace("_", " "), harmless(listed(words))))
+        facts.append(("and", harmless(f"{option.removeprefix('--')}: {listed(words)}")))
     fitting, size = advice.fitting_count, advice.grid_size
     facts.append(("points", f"{fitting:,} of {size:,} fit"))
     facts += [
-        ("not modelled", harmless(f"{points:,} points: {says}"))
-        for says, points in list(advice.refusals.items())[:MOST_SPLITS]
+        ("refused", harmless(f"{points:,} points: {says}"))
+        for says, points in list(advice.refusals.items())[:MOST_REASONS]
     ]
     return [labelled(facts)]
 
@@ -128,25 +135,28 @@ def row_table(advice: Advice, rows: Sequence[Row]) -> Table:
     """One line a row, best first."""
     view = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for objective in advice.plan.objectives:
-        view.add_column(objective.title, justify="right")
-    view.add_column("MiB", justify="right")
+        view.add_column(objective.title, justify="right", no_wrap=True)
+    view.add_column("MiB", justify="right", no_wrap=True)
+    view.add_column("", no_wrap=True)
     view.add_column(" x ".join(name.replace("_", " ") for name in advice.plan.splits))
-    flags = advice.rules.flags.flags
-    names = [name for name in advice.others if name != GPU]
-    for name in names:
-        view.add_column(name.replace("_", " "))
-    if GPU in advice.others:
-        view.add_column("card")
-    view.add_column("")
+    if advice.others:
+        view.add_column("with")
     for row in rows[:MOST_ROWS]:
-        splits = [" x ".join(f"{n:,}" for n in split) for split in row.splits]
+        splits = ["×".join(f"{n:,}" for n in split) for split in row.splits]
         more = f" and {len(splits) - MOST_SPLITS} more" if len(splits) > MOST_SPLITS else ""
         cells: list[Any] = [f"{row.objectives[o.id]:,}" for o in advice.plan.objectives]
-        cells += [whole_mib(row.total), ", ".join(splits[:MOST_SPLITS]) + more]
-        cells += [setting(flags[name], row.settings[name]) for name in names]
-        cells += [row.card.id] if GPU in advice.others else []
-        view.add_row(*cells, Text(row.status.title, style=row.status.style))
+        cells += [whole_mib(row.total), Text(row.status.title.lower(), style=row.status.style)]
+        cells += [", ".join(splits[:MOST_SPLITS]) + more]
+        cells += [beside(advice, row)] if advice.others else []
+        view.add_row(*cells)
     return view
+
+
+def beside(advice: Advice, row: Row) -> str:
+    """What else a row takes: the card, and the values of the other swept flags."""
+    flags = advice.rules.flags.flags
+    words = [row.card.id] if GPU in advice.others else []
+    return ", ".join([*words, *(setting(flags[n], value) for n, value in row.settings.items())])
 
 
 def nothing_fits(advice: Advice) -> list[RenderableType]:
@@ -157,7 +167,7 @@ def nothing_fits(advice: Advice) -> list[RenderableType]:
     text = Text().append(" NOTHING FITS ", style="bold reverse red")
     return [
         text.append(
-            f" the smallest point ({point}) needs {need} MiB of {whole_mib(card.usable)} MiB "
+            f" the smallest point ({point}) needs {need} MiB of {whole_mib(usable(advice))} MiB "
             f"usable on {card.title}"
         )
     ]

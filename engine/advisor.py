@@ -251,7 +251,7 @@ class Walk:
         for block in blocks:
             index = next((i for i, t in enumerate(block.total) if not math.isnan(t)), None)
             if index is not None:
-                found.append((block.total[index] / block.prepared.card.usable, block, index))
+                found.append((block.total[index] / block.prepared.card.total, block, index))
         _, block, index = min(found, key=lambda entry: entry[0])
         return block, index
 

@@ -70,7 +70,7 @@ def groups(
                 member = Member(number, values, objectives, float(block.total[index]))
                 found.setdefault(key, []).append(member)
     result = [Group(tied) for members in found.values() for tied in ties(plan, members)]
-    order = [block.prepared.card.usable for block in blocks]
+    order = [block.prepared.card.total for block in blocks]
 
     def best(group: Group) -> tuple[Any, ...]:
         first = group.first

@@ -125,14 +125,13 @@ def axis_values(flags: FlagSet, axis: Axis, values: Any, most: Any) -> tuple[int
     return tuple(found)
 
 
-def checked(flags: FlagSet, flag: Flag, option: str, value: Any) -> int:
-    """One number of an axis; its message names the option that was typed."""
+def checked(flags: FlagSet, flag: Flag, option: str, value: Any) -> Any:
+    """One value of a swept flag; its message names the option that was typed."""
     try:
-        found: int = flags.check(flag, value)
+        return flags.check(flag, value)
     except InputProblem as problem:
         said = str(problem).replace(f"{flag.option} ", f"{option}: ", 1)
         raise InputProblem(said, flag=flag.id) from None
-    return found
 
 
 def numbers(option: str, text: str) -> list[int]:
@@ -215,8 +214,8 @@ def swept(flags: FlagSet, plan: Plan, sweep: Mapping[str, Any]) -> dict[str, tup
             )
         given = [values] if isinstance(values, (bool, int)) else values
         cells = split(name, flag, given) if isinstance(given, str) else list(given)
-        checked_cells = cells if flag is None else [value_of(flags, name, flag, c) for c in cells]
-        found[flag_id] = tuple(dict.fromkeys(checked_cells))
+        known_cells = cells if flag is None else [value_of(flags, name, flag, c) for c in cells]
+        found[flag_id] = tuple(dict.fromkeys(known_cells))
         if not found[flag_id]:
             raise InputProblem(f"--sweep {name} needs values: --sweep {name}=FIRST,SECOND.")
     return found

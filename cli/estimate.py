@@ -197,13 +197,7 @@ def flags_of(
     mode = rules.mode.id if rules.mode is not None else ""
     chosen = options.flags_given(typed, rules.flags, ctx, mode)
     flags, told = with_program(ctx, rules, values, chosen)
-    if values["stack"]:
-        versions = rules.flags.stack(values["stack"])
-        twice = [name for name in versions if flags.get(name, versions[name]) != versions[name]]
-        if twice:
-            option = rules.flags.spelled(twice[0])
-            raise InputProblem(f"--stack and {option} name two versions: give one.")
-        flags = {**versions, **flags}
+    flags = options.with_stack(rules.flags, values["stack"], flags)
     rules.flags.resolve(flags)
     return flags, told
 

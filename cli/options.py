@@ -317,3 +317,14 @@ def flags_given(
     from fitcheck.engine.sticky import folded
 
     return folded(flags, ctx.meta[CONFIG].flags(section or TRAINING, flags), found)
+
+
+def with_stack(flags: FlagSet, stack: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags with the versions of --stack; raises `InputProblem` where both name one."""
+    if not stack:
+        return dict(given)
+    versions = flags.stack(stack)
+    twice = [name for name in versions if given.get(name, versions[name]) != versions[name]]
+    if twice:
+        raise InputProblem(f"--stack and {flags.spelled(twice[0])} name two versions: give one.")
+    return {**versions, **given}

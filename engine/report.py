@@ -385,7 +385,7 @@ def status_of(run: Run) -> Status:
 def is_refused(run: Run) -> bool:
     """Whether a limit says that this run is not modelled."""
     return any(
-        limit.level == "refuse" and _holds(run, formula, limit) is not None
+        limit.level == "refuse" and limit_holds(run, formula, limit) is not None
         for formula in run.rules.formulas.values()
         for limit in formula.limits
     )
@@ -396,7 +396,7 @@ def find_caveats(run: Run) -> tuple[Caveat, ...]:
     found = []
     for formula in run.rules.formulas.values():
         for limit in formula.limits:
-            item = _holds(run, formula, limit)
+            item = limit_holds(run, formula, limit)
             if item is not None:
                 found.append(
                     Caveat(
@@ -414,11 +414,11 @@ def capped(run: Run) -> Iterator[tuple[Formula, Limit]]:
     """The limits that hold and keep a run from being called safe."""
     for formula in run.rules.formulas.values():
         for limit in formula.limits:
-            if limit.caps and _holds(run, formula, limit) is not None:
+            if limit.caps and limit_holds(run, formula, limit) is not None:
                 yield formula, limit
 
 
-def _holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:
+def limit_holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:
     """The loop of the first item for which the limit holds, None where it never does."""
     loops: list[Loop] = [NO_LOOP]
     if formula.per is not None:

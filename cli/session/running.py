@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fitcheck.cli import options
+from fitcheck.cli.advise import AdviseCommand
 from fitcheck.cli.engine_options import take_out
 from fitcheck.cli.estimate import EstimateCommand, build
 from fitcheck.cli.output import write
@@ -26,7 +27,7 @@ from fitcheck.engine.sticky import folded
 if TYPE_CHECKING:
     from fitcheck.engine.flags import FlagSet
 
-MEMORY, ADVISE, COMPARE = "memory", "advise", "compare"
+MEMORY, COMPARE = "memory", "compare"
 WITHOUT_CARD = (COMPARE,)  # its cards are its words
 LEFT_OUT = ("model", "list_gpus", "no_color", "version", "completion", "rules", "config")
 SHARED = ("source", "stack")  # kept for every command
@@ -133,12 +134,8 @@ def keep(
     state.foreign.setdefault(mode, {}).update(foreign_words(state, mode, ctx, words, parser))
     state.other.setdefault(mode, {}).update({n: typed[n] for n in KEPT if n in typed})
     state.shared.update({n: typed[n] for n in SHARED if n in typed})
-    state.sweep.update({n: v for n, v in typed.items() if n in swept(parser)})
-
-
-def swept(parser: click.Command) -> set[str]:
-    """The parameters of a command that are ranges to sweep."""
-    return set(getattr(parser, "ranges", ()))
+    if isinstance(parser, AdviseCommand):
+        state.sweep.update({n: typed[n] for n in parser.ranges if n in typed})
 
 
 def foreign_words(
@@ -165,13 +162,17 @@ def foreign_words(
 def answer(state: State, mode: str, name: str, words: Sequence[str], ctx: click.Context) -> int:
     """Run the one-liner's command with what is kept."""
     typed = options.given(ctx)
+    carded = has_card(state, typed, name)
+    if state.model is None and carded:
+        raise InputProblem("Run `model NAME` first, such as `model meta-llama/Llama-3.1-8B`.")
     if state.model is None:
-        missing = "Run `model NAME` first, such as `model meta-llama/Llama-3.1-8B`."
-        raise InputProblem(missing if has_card(state, typed, name) else f"{needed(state, name)}")
-    if not has_card(state, typed, name):
-        raise InputProblem(needed(state, name))
+        raise InputProblem("Run `model NAME` and `gpu NAME` first.")
+    if not carded:
+        raise InputProblem("Run `gpu NAME` first, such as `gpu 4090`; `gpus` lists all.")
     made, own = command(state, name), options.given(ctx)
-    line = [state.model, *state.flag_words(mode)]
+    refuse_unset(made, state, own)
+    without = made.not_kept(state.of(mode)) if isinstance(made, AdviseCommand) else ()
+    line = [state.model, *state.flag_words(mode, without)]
     line += [] if name in WITHOUT_CARD else state.card_words(own)
     line += option_words_of(made, {n: v for n, v in state.sweep.items() if n not in own})
     line += option_words_of(made, {n: v for n, v in state.shared.items() if n not in own})
@@ -188,11 +189,15 @@ def has_card(state: State, typed: dict[str, Any], name: str) -> bool:
     return chosen or name in WITHOUT_CARD or bool({"gpu", "vram_mib"} & typed.keys())
 
 
-def needed(state: State, name: str) -> str:
-    """What has to be chosen before a command."""
-    if state.model is None:
-        return "Run `model NAME` and `gpu NAME` first."
-    return "Run `gpu NAME` first, such as `gpu 4090`; `gpus` lists all."
+def refuse_unset(made: click.Command, state: State, typed: dict[str, Any]) -> None:
+    """Raise `InputProblem` for a range without a default that was never given."""
+    for param in made.params:
+        if param.required and param.name not in {"model", *typed, *state.sweep}:
+            option = param.opts[-1]
+            raise InputProblem(
+                f"{option} is not set: give it once, such as `{made.name} {option} "
+                "1024,2048,4096`, and it is remembered."
+            )
 
 
 def option_words_of(made: click.Command, values: dict[str, Any]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +57,10 @@ class State:
         for kept in (self.flags, self.foreign, self.other):
             kept.pop(mode, None)
 
-    def flag_words(self, mode: str) -> list[str]:
+    def flag_words(self, mode: str, without: Collection[str] = ()) -> list[str]:
         """The flags of a mode as words of a command line, shorthands first."""
-        flags, chosen = self.rules(mode).flags, self.of(mode)
+        flags = self.rules(mode).flags
+        chosen = {n: v for n, v in self.of(mode).items() if n not in without}
         words = [s.option for s in flags.shorthands.values() if chosen.get(s.id)]
         for flag in flags.flags.values():
             if flag.id in chosen:

@@ -10,7 +10,7 @@ import click
 
 from fitcheck.cli import options
 from fitcheck.cli.answer import ALL, Request, answer
-from fitcheck.cli.output import write, write_error
+from fitcheck.cli.output import write
 from fitcheck.engine.api import choose_card, rules_for
 from fitcheck.engine.errors import InputProblem
 from fitcheck.engine.machine import is_here

@@ -141,7 +141,7 @@ class Advice:
             "fitcheck_version": version(),
             **head,
             "sweep": {**axes, "settings": swept, "gpus": list(self.others.get(GPU, ()))},
-            "anchor": flags_block(self.anchor),
+            "anchor": flags_block(self.anchor.prepared),
             "grid_size": self.grid_size,
             "fitting_count": self.fitting_count,
             "refused_count": sum(self.refusals.values()),
@@ -200,7 +200,7 @@ def heads(report: Report) -> dict[str, Any]:
     """The blocks of model and card as an estimate has them, and its verdict's facts of the card."""
     card = report.prepared.card
     result: dict[str, Any] = {
-        "model": model_block(report),
+        "model": model_block(report.prepared),
         "gpu": {
             "name": card.title,
             "vram_mib": whole_mib(card.total),

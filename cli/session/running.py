@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,8 @@ import click
 from fitcheck.cli import options
 from fitcheck.cli.advise import AdviseCommand
 from fitcheck.cli.engine_options import take_out
-from fitcheck.cli.estimate import EstimateCommand, build
+from fitcheck.cli.errors import COULD_NOT_RUN
+from fitcheck.cli.estimate import PROGRAM, EstimateCommand, build
 from fitcheck.cli.output import write
 from fitcheck.cli.session.state import TRAINING, State
 from fitcheck.cli.start import SUBCOMMANDS
@@ -68,16 +69,18 @@ def run(state: State, name: str, words: Sequence[str]) -> int:
     ctx = context(parser, name, [*program_words(state, mode, words), *words])
     rules = getattr(parser, "rules", None)
     if rules is None or not isinstance(parser, EstimateCommand):
-        return invoke(state, command(state, name), name, list(words))
+        return invoke(command(state, name), name, list(words), state)
     mode = rules.mode.id if rules.mode is not None else TRAINING
     refuse_pairs(rules.flags, words, ctx)
     before = copy.deepcopy((state.flags, state.foreign, state.other, state.sweep, state.shared))
+    status = COULD_NOT_RUN
     try:
         keep(state, mode, ctx, words, parser)
-        status = answer(state, mode, name, words, ctx)
-    except BaseException:
-        state.flags, state.foreign, state.other, state.sweep, state.shared = before
-        raise
+        line = prepared(state, mode, name, ctx)
+        status = answer(state, mode, name, [*line, *words], ctx)
+    finally:
+        if status == COULD_NOT_RUN and ready(state, name, ctx):
+            state.flags, state.foreign, state.other, state.sweep, state.shared = before
     return status
 
 
@@ -87,7 +90,8 @@ def context(parser: click.Command, name: str, words: list[str]) -> click.Context
         return parser.make_context(name, words)
     except click.UsageError as error:
         if "unexpected extra argument" in error.format_message().lower():
-            error.message = f"{error.message} The model is set by `model NAME`, for every line."
+            says = f"{error.format_message()} The model is set by `model NAME`, for every line."
+            raise click.UsageError(says, error.ctx) from None
         raise
 
 
@@ -131,6 +135,11 @@ def keep(
         state.flags[mode] = folded(flags, state.of(mode), chosen)
     except InputProblem as problem:
         raise click.UsageError(str(problem), ctx) from None
+    if ctx.meta.get(PROGRAM):  # typed now, so it wins over what was kept under our own names
+        theirs = ctx.meta[PROGRAM][0].flags
+        state.flags[mode] = {
+            n: v for n, v in state.flags[mode].items() if n in chosen or n not in theirs
+        }
     state.foreign.setdefault(mode, {}).update(foreign_words(state, mode, ctx, words, parser))
     state.other.setdefault(mode, {}).update({n: typed[n] for n in KEPT if n in typed})
     state.shared.update({n: typed[n] for n in SHARED if n in typed})
@@ -159,34 +168,45 @@ def foreign_words(
     return found
 
 
-def answer(state: State, mode: str, name: str, words: Sequence[str], ctx: click.Context) -> int:
-    """Run the one-liner's command with what is kept."""
+def prepared(state: State, mode: str, name: str, ctx: click.Context) -> list[str]:
+    """The words that are kept, before those typed; raises `InputProblem` where some are missing."""
     typed = options.given(ctx)
-    carded = has_card(state, typed, name)
-    if state.model is None and carded:
-        raise InputProblem("Run `model NAME` first, such as `model meta-llama/Llama-3.1-8B`.")
-    if state.model is None:
-        raise InputProblem("Run `model NAME` and `gpu NAME` first.")
-    if not carded:
-        raise InputProblem("Run `gpu NAME` first, such as `gpu 4090`; `gpus` lists all.")
-    made, own = command(state, name), options.given(ctx)
-    refuse_unset(made, state, own)
+    if missing := missing_of(state, name, typed):
+        raise InputProblem(missing)
+    made = command(state, name)
+    refuse_unset(made, state, typed)
     without = made.not_kept(state.of(mode)) if isinstance(made, AdviseCommand) else ()
-    line = [state.model, *state.flag_words(mode, without)]
-    line += [] if name in WITHOUT_CARD else state.card_words(own)
-    line += option_words_of(made, {n: v for n, v in state.sweep.items() if n not in own})
-    line += option_words_of(made, {n: v for n, v in state.shared.items() if n not in own})
-    if "no_color" in {p.name for p in made.params} and state.no_color:
+    line = [str(state.model), *state.flag_words(mode, without)]
+    line += [] if name in WITHOUT_CARD else state.card_words(typed)
+    line += option_words_of(made, {n: v for n, v in state.sweep.items() if n not in typed})
+    line += option_words_of(made, {n: v for n, v in state.shared.items() if n not in typed})
+    if state.no_color:
         line.append("--no-color")
-    differs = state.differs(mode)
+    return line
+
+
+def ready(state: State, name: str, ctx: click.Context) -> bool:
+    """Whether model and card are there, so that a line which could not be run is wrong itself."""
+    return not missing_of(state, name, options.given(ctx))
+
+
+def missing_of(state: State, name: str, typed: Mapping[str, Any]) -> str:
+    """What has to be chosen before a command; empty where nothing is missing."""
+    chosen = state.gpu is not None or state.vram_mib is not None
+    carded = chosen or name in WITHOUT_CARD or bool({"gpu", "vram_mib"} & typed.keys())
+    if state.model is None and not carded:
+        return "Run `model NAME` and `gpu NAME` first; what was typed is kept."
+    if state.model is None:
+        return "Run `model NAME` first, such as `model meta-llama/Llama-3.1-8B`."
+    return "" if carded else "Run `gpu NAME` first, such as `gpu 4090`; `gpus` lists all."
+
+
+def answer(state: State, mode: str, name: str, words: list[str], ctx: click.Context) -> int:
+    """Say what differs from the defaults, and run the one-liner's command."""
+    typed, differs = options.given(ctx), state.differs(mode)
     if differs and not any(typed.get(n) for n in ("as_json", "derive")):
         write(f"differs: {shlex.join(differs)}")
-    return invoke(state, made, name, [*line, *words])
-
-
-def has_card(state: State, typed: dict[str, Any], name: str) -> bool:
-    chosen = state.gpu is not None or state.vram_mib is not None
-    return chosen or name in WITHOUT_CARD or bool({"gpu", "vram_mib"} & typed.keys())
+    return invoke(command(state, name), name, words, state)
 
 
 def refuse_unset(made: click.Command, state: State, typed: dict[str, Any]) -> None:
@@ -211,7 +231,7 @@ def option_words_of(made: click.Command, values: dict[str, Any]) -> list[str]:
     return words
 
 
-def invoke(state: State, made: click.Command, name: str, words: list[str]) -> int:
+def invoke(made: click.Command, name: str, words: list[str], state: State) -> int:
     """The exit status of a command in the session."""
 
     def seen(report: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +50,7 @@ def state_lines(state: State) -> Iterator[str]:
     yield row("model", state.model or "not set: `model NAME`")
     yield row("gpu", card_text(state))
     for name, mode in {running.MEMORY: TRAINING, **state.modes()}.items():
-        yield row(name, flags_text(state, mode))
+        yield from rows(name, flags_text(state, mode))
         differs = state.differs(mode)
         yield row("", f"differs: {shlex.join(differs)}" if differs else "as by default")
     yield row("advise", swept_text(state))
@@ -68,6 +70,14 @@ def total_of(report: Any) -> str:
 
 def row(label: str, text: str) -> str:
     return f"{label:<{LABEL}}{text}"
+
+
+def rows(label: str, text: str) -> list[str]:
+    """A label and a text that is as wide as the terminal at most."""
+    room = max(shutil.get_terminal_size().columns - LABEL, 30)
+    lines = textwrap.wrap(text.replace(" · ", "\n").replace(" ", "\0").replace("\n", " · "), room)
+    lines = [line.replace("\0", " ") for line in lines]
+    return [row(label if not n else "", line) for n, line in enumerate(lines)]
 
 
 def flags_text(state: State, mode: str) -> str:

@@ -382,3 +382,16 @@ def test_a_run_is_optimized_for_what_is_free(tool: Tool) -> None:
         said = json.loads(run(*words, "--json")[1])
         assert said["memory_mib"]["total"] == proposal["total_mib"]
         assert said["verdict"]["status"] == proposal["status"]
+
+
+def test_vllm_needs_its_share_of_the_whole_card_to_be_free(tool: Tool) -> None:
+    """`Free memory on device ... is less than desired GPU memory utilization` ends its start."""
+    tool("nvidia-smi", {"-q": "4090_two.xml"})
+    small: dict[str, Any] = {"mode": "serving", "engine": "vllm", "engine_version": "0.11"}
+    report = estimate(MODEL, gpu="auto:0", **small)
+    assert report["serving_fits"] and not report.safe
+    (said,) = [text for text in report.warnings if "does not start" in text]
+    assert "6,109 MiB of 24,564 MiB are free now" in said and "--memory-fraction 0.24 or less" in said
+    assert not [t for t in estimate(MODEL, gpu="auto:1", **small).warnings if "not start" in t]
+    less = estimate(MODEL, gpu="auto:0", memory_fraction=0.24, **small)
+    assert not [text for text in less.warnings if "not start" in text]

@@ -127,6 +127,7 @@ def test_slices_are_cards_of_their_own_with_the_processes_inside(tool: Tool) -> 
     first, second = card("auto:0"), card("auto:MIG-a28ad590-3fda-56dd-84fc-0a0b96edc58d")
     assert first.id == second.id == "a100-40" and not first.listed
     assert first.title == "NVIDIA A100-SXM4-40GB, MIG 3g.20gb (this machine)"
+    assert "CUDA_VISIBLE_DEVICES=MIG-c7384736-a75d-5afc-978f-d2f1294409fd" in first.note
     assert [p["pid"] for p in first.here["processes"]] == [41394]
     assert second.here["processes"] == [] and second.here["index"] == "0:1"
     assert usable_mib("auto:0") == 14165  # what is free
@@ -391,7 +392,9 @@ def test_vllm_needs_its_share_of_the_whole_card_to_be_free(tool: Tool) -> None:
     report = estimate(MODEL, gpu="auto:0", **small)
     assert report["serving_fits"] and not report.safe
     (said,) = [text for text in report.warnings if "does not start" in text]
-    assert "6,109 MiB of 24,564 MiB are free now" in said and "--memory-fraction 0.24 or less" in said
+    assert (
+        "6,109 MiB of 24,564 MiB are free now" in said and "--memory-fraction 0.24 or less" in said
+    )
     assert not [t for t in estimate(MODEL, gpu="auto:1", **small).warnings if "not start" in t]
     less = estimate(MODEL, gpu="auto:0", memory_fraction=0.24, **small)
     assert not [text for text in less.warnings if "not start" in text]

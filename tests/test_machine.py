@@ -40,7 +40,12 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setattr(tools, "PLACES", ())
     monkeypatch.setattr(nvidia, "KERNEL", str(tmp_path / "no-such-file"))
-    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+    for name in (
+        "CUDA_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "ROCR_VISIBLE_DEVICES",
+        "ROCM_PATH",
+    ):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "bin").mkdir()
     choosing._answers.cache_clear()

@@ -403,3 +403,12 @@ def test_vllm_needs_its_share_of_the_whole_card_to_be_free(tool: Tool) -> None:
     assert not [t for t in estimate(MODEL, gpu="auto:1", **small).warnings if "not start" in t]
     less = estimate(MODEL, gpu="auto:0", memory_fraction=0.24, **small)
     assert not [text for text in less.warnings if "not start" in text]
+
+
+def test_a_program_in_the_current_folder_is_not_started(
+    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool("nvidia-smi", {"-q": "t4.xml"})
+    monkeypatch.setenv("PATH", ".")
+    monkeypatch.chdir(tmp_path / "bin")
+    assert nvidia.devices().problem == "is not installed"

@@ -26,11 +26,19 @@ class Said:
 
 
 def find(program: str) -> str | None:
-    """The absolute path of a program; None where it is not installed."""
+    """
+    The absolute path of a program; None where it is not installed.
+
+    One in the current folder does not count, which Windows would look into first: a folder that
+    somebody unpacked may hold anything.
+    """
     own = [os.path.join(os.environ[HOME], "bin")] if os.environ.get(HOME) else []
     places = os.pathsep.join((*PLACES, *own))
     found = shutil.which(program) or shutil.which(program, path=places)
-    return os.path.abspath(found) if found else None
+    if found is None:
+        return None
+    path = os.path.abspath(found)
+    return None if os.path.samefile(os.path.dirname(path), os.curdir) else path
 
 
 def ask(program: str, arguments: Sequence[str], seconds: float | None = None) -> Said:

@@ -21,7 +21,7 @@ def list_machine(rules: Rules, as_json: bool, no_color: bool) -> int:
     """Print every card of this machine; raises `InputProblem` where there is none."""
     found = entries()
     if not found:
-        raise InputProblem(nothing(found), flag="gpu")
+        raise InputProblem(nothing(rules, found), flag="gpu")
     if as_json:
         shown = [_record(rules, place, device) for place, device in enumerate(found)]
         write(json.dumps({"gpus": shown}, indent=2))

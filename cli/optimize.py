@@ -100,22 +100,14 @@ def build(overlays: Any) -> OptimizeCommand:
 
 def as_json(report: Report, found: Optimized, request: Request) -> dict[str, Any]:
     """The JSON contract: the run as it is, proposals with steps and commands, another card."""
-    from fitcheck.engine.contract import run_blocks, whole_mib
+    from fitcheck.engine.contract import CARD, run_blocks, whole_mib
 
     prepared = report.prepared
     assert prepared.rules.hints is not None
     total = report.run.value(prepared.rules.hints.data["price"])
-    card = prepared.card
     last, offer = found.exhausted, found.offer
     return {
-        **run_blocks(prepared),
-        "gpu": {
-            "name": card.title,
-            "vram_mib": whole_mib(card.total),
-            "usable_mib": whole_mib(report.run.value("usable")),
-            "key": card.id,
-            **card.here,
-        },
+        **run_blocks(prepared, CARD),
         "now": {
             "total_mib": round(total / 2**20, 2),
             "status": report.status,

@@ -108,15 +108,12 @@ def elsewhere(report: Report, found: Optimized) -> list[RenderableType]:
             )
         )
     if offer is not None:
-        what = "with all that on " if last is not None else ""
-        lines.append(("or on", card_words(what, offer)))
+        lines.append(("then on" if last is not None else "or on", card_words(offer)))
     elif last is not None:
-        lines.append(("or on", "no single card in the database holds even that"))
+        lines.append(("then on", "no single card in the database"))
     return [rows(lines)] if lines else []
 
 
-def card_words(what: str, offer: Offer) -> str:
+def card_words(offer: Offer) -> str:
     card = offer.card
-    return (
-        f"{what}{card.title} (--gpu {card.id}), {whole_mib(card.usable)} MiB usable: {offer.title}"
-    )
+    return f"{card.title} (--gpu {card.id}), {whole_mib(card.usable)} MiB usable: {offer.title}"

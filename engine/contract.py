@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from .report import Prepared, Report
 
 
+CARD = "gpu"  # key of the block with the card
+
+
 def version() -> str:
     """The installed fitcheck version."""
     try:
@@ -29,17 +32,10 @@ def to_dict(report: Report) -> dict[str, Any]:
     Every `*_mib` value is rounded to two decimals; `*_bytes` values are exact.
     """
     prepared, rules = report.prepared, report.prepared.rules
-    card = prepared.card
     result: dict[str, Any] = {
         "fitcheck_version": version(),
         "model": model_block(prepared),
-        "gpu": {
-            "name": card.title,
-            "vram_mib": whole_mib(card.total),
-            "usable_mib": None,
-            "key": card.id,
-            **card.here,
-        },
+        CARD: card_block(prepared),
         block_name(prepared): flags_block(prepared),
         "stack": {n: str(v) for n, v in rules.flags.versions(prepared.settings).items()},
     }
@@ -75,8 +71,12 @@ def to_dict(report: Report) -> dict[str, Any]:
     return result
 
 
-def run_blocks(prepared: Prepared) -> dict[str, Any]:
-    """What answers about several cards or settings begin with: version, model, flags, libraries."""
+def run_blocks(prepared: Prepared, also: str = "") -> dict[str, Any]:
+    """
+    What answers about several cards or settings begin with: version, model, flags, libraries.
+
+    Quantities are put in under `model`, and under the block `also`.
+    """
     rules = prepared.rules
     result: dict[str, Any] = {
         "fitcheck_version": version(),
@@ -84,10 +84,12 @@ def run_blocks(prepared: Prepared) -> dict[str, Any]:
         block_name(prepared): flags_block(prepared),
         "stack": {n: str(v) for n, v in rules.flags.versions(prepared.settings).items()},
     }
+    if also == CARD:
+        result[CARD] = card_block(prepared)
     run = prepared.run_with(())
     for formula in rules.formulas.values():
         for key, unit in formula.json.items():
-            if key.startswith("model.") and formula.per is None:
+            if formula.per is None and key.partition(".")[0] in ("model", also):
                 put(result, key, converted(run.value(formula.id), unit))
     return result
 
@@ -98,6 +100,18 @@ def card_grade(report: Report) -> dict[str, Any]:
 
     proofs = [grade_of(e, report.run) for es in report.prepared.card.evidence.values() for e in es]
     return weakest(proofs).to_dict() if proofs else {"grade": "assumed", "rows": 0, "cards": []}
+
+
+def card_block(prepared: Prepared) -> dict[str, Any]:
+    """The card, with what this machine says of it where it is one of it."""
+    card = prepared.card
+    return {
+        "name": card.title,
+        "vram_mib": whole_mib(card.total),
+        "usable_mib": None,
+        "key": card.id,
+        **card.here,
+    }
 
 
 def model_block(prepared: Prepared) -> dict[str, Any]:

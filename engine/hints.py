@@ -227,7 +227,8 @@ def apply(run: Run, lever: Lever) -> Run | None:
 
 def proposal_of(
     prepared: Prepared, goal: str, start: Run, end: Run, levers: Sequence[Lever]
-) -> Proposal | None:
+) -> Proposal:
+    """The run at the end of these levers, as changes of the one at the start."""
     assert end.rules.hints is not None
     before, after = start.facts.settings.values, end.facts.settings.values
     changes = {name: value for name, value in after.items() if value != before[name]}

@@ -13,6 +13,7 @@ from .hints import (
     FITS,
     MOST_PULLS,
     SAFE,
+    Lever,
     Offer,
     Proposal,
     apply,
@@ -23,7 +24,7 @@ from .hints import (
     smallest_card,
     status_after,
 )
-from .record import record
+from .record import record, replace
 from .report import Prepared, status_of
 from .run import Run
 from .template import MIB
@@ -92,6 +93,8 @@ def optimize(prepared: Prepared) -> Optimized:
     last = None
     if not found and run.rules.hints is not None and not _fits(run):
         last = exhausted(prepared, run)
+        if _fits(prepared.changed(**last.changes).run_with(unsettled)):
+            found, last = [replace(last, goal=FITS)], None
     if last is not None:
         offer = smallest_card(prepared.changed(**last.changes))
     else:
@@ -120,18 +123,21 @@ def recommended(prepared: Prepared, run: Run) -> Proposal | None:
     return proposal_of(prepared, RECOMMENDED, run, *found)
 
 
-def exhausted(prepared: Prepared, run: Run) -> Proposal | None:
-    """The run after every lever that applies, which still does not fit."""
+def exhausted(prepared: Prepared, run: Run) -> Proposal:
+    """The run after every lever that applies; one may only apply once a later one was pulled."""
     assert run.rules.hints is not None
-    used = []
-    for lever in run.rules.hints.data["levers"]:
-        for _ in range(MOST_PULLS if lever.get("repeat") else 1):
-            after = apply(run, lever)
-            if after is None:
-                break
-            run = after
-            used.append(lever)
-    return proposal_of(prepared, EXHAUSTED, prepared.run_with(prepared.unsettled()), run, used)
+    used: list[Lever] = []
+    start, before = run, -1
+    while before < len(used) <= MOST_PULLS:  # levers that undo each other end too
+        before = len(used)
+        for lever in run.rules.hints.data["levers"]:
+            for _ in range(MOST_PULLS if lever.get("repeat") else 1):
+                after = apply(run, lever)
+                if after is None or after.facts.settings.values == run.facts.settings.values:
+                    break
+                run = after
+                used.append(lever)
+    return proposal_of(prepared, EXHAUSTED, start, run, used)
 
 
 def steps_of(prepared: Prepared, run: Run, proposal: Proposal) -> list[Step]:

@@ -161,9 +161,25 @@ def test_help_shows_the_options_of_what_is_compared() -> None:
     assert status == 0 and "--concurrent" in serving and "--lora-r" not in serving
 
 
-def test_a_mode_of_an_overlay_can_be_compared(tmp_path: Path) -> None:
-    status, _, err = run("compare", LLAMA, "4090", "--no-such-mode", "--rules", str(tmp_path))
+def test_a_folder_without_rules_is_refused(tmp_path: Path) -> None:
+    status, _, err = run("compare", LLAMA, "4090", "--rules", str(tmp_path))
     assert status == 2 and "no rule file in it" in err
+
+
+def test_changed_rules_keep_every_card_from_being_safe(tmp_path: Path) -> None:
+    (tmp_path / "hints.yaml").write_text(HINTS.read_text(encoding="utf-8"), encoding="utf-8")
+    status, lines = compared(LLAMA, "h100", "4090", "--qlora", "--rules", str(tmp_path))
+    assert status == 1 and {line["status"] for line in lines} == {"uncertain"}
+    assert all(line["unsettled"] for line in lines)
+
+
+def test_rules_that_do_not_say_what_to_show(tmp_path: Path) -> None:
+    bare = HINTS.read_text(encoding="utf-8").split("# What a run that fits")[0]
+    (tmp_path / "hints.yaml").write_text(bare, encoding="utf-8")
+    status, _, err = run("compare", LLAMA, "4090", "--rules", str(tmp_path))
+    assert status == 2 and "has no `compare:`" in err
+    status, out, _ = run("optimize", LLAMA, "--gpu", "4090", "--rules", str(tmp_path), "--json")
+    assert status == 1 and [p["goal"] for p in json.loads(out)["proposals"]] == ["fits"]
 
 
 def test_what_a_comparison_shows_is_checked(tmp_path: Path) -> None:

@@ -40,7 +40,12 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setattr(tools, "PLACES", ())
     monkeypatch.setattr(nvidia, "KERNEL", str(tmp_path / "no-such-file"))
-    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+    for name in (
+        "CUDA_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "ROCR_VISIBLE_DEVICES",
+        "ROCM_PATH",
+    ):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "bin").mkdir()
     choosing._answers.cache_clear()
@@ -127,6 +132,7 @@ def test_slices_are_cards_of_their_own_with_the_processes_inside(tool: Tool) -> 
     first, second = card("auto:0"), card("auto:MIG-a28ad590-3fda-56dd-84fc-0a0b96edc58d")
     assert first.id == second.id == "a100-40" and not first.listed
     assert first.title == "NVIDIA A100-SXM4-40GB, MIG 3g.20gb (this machine)"
+    assert "CUDA_VISIBLE_DEVICES=MIG-c7384736-a75d-5afc-978f-d2f1294409fd" in first.note
     assert [p["pid"] for p in first.here["processes"]] == [41394]
     assert second.here["processes"] == [] and second.here["index"] == "0:1"
     assert usable_mib("auto:0") == 14165  # what is free
@@ -382,3 +388,27 @@ def test_a_run_is_optimized_for_what_is_free(tool: Tool) -> None:
         said = json.loads(run(*words, "--json")[1])
         assert said["memory_mib"]["total"] == proposal["total_mib"]
         assert said["verdict"]["status"] == proposal["status"]
+
+
+def test_vllm_needs_its_share_of_the_whole_card_to_be_free(tool: Tool) -> None:
+    """`Free memory on device ... is less than desired GPU memory utilization` ends its start."""
+    tool("nvidia-smi", {"-q": "4090_two.xml"})
+    small: dict[str, Any] = {"mode": "serving", "engine": "vllm", "engine_version": "0.11"}
+    report = estimate(MODEL, gpu="auto:0", **small)
+    assert report["serving_fits"] and not report.safe
+    (said,) = [text for text in report.warnings if "does not start" in text]
+    assert (
+        "6,109 MiB of 24,564 MiB are free now" in said and "--memory-fraction 0.24 or less" in said
+    )
+    assert not [t for t in estimate(MODEL, gpu="auto:1", **small).warnings if "not start" in t]
+    less = estimate(MODEL, gpu="auto:0", memory_fraction=0.24, **small)
+    assert not [text for text in less.warnings if "not start" in text]
+
+
+def test_a_program_in_the_current_folder_is_not_started(
+    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool("nvidia-smi", {"-q": "t4.xml"})
+    monkeypatch.setenv("PATH", ".")
+    monkeypatch.chdir(tmp_path / "bin")
+    assert nvidia.devices().problem == "is not installed"

@@ -157,6 +157,15 @@ def test_where_every_lever_is_pulled_in_vain_a_card_for_the_rest_is_named() -> N
     assert "no change is enough: with --quant nf4" in text and f"--gpu {card['key']}" in text
 
 
+def test_levers_that_apply_late_are_pulled_too() -> None:
+    """Of a full fine-tune the block scales can only be quantized once adapters train."""
+    _, found = optimized("meta-llama/Llama-3.1-405B", "--no-lora", "--gpu", "4090")
+    assert found["exhausted"]["changes"]["double_quant"] is True
+    changes = {**found["exhausted"]["changes"], "lora": True}
+    alone = estimate("meta-llama/Llama-3.1-405B", gpu="4090", **changes)
+    assert found["exhausted"]["total_mib"] == round(alone["total"] / MIB, 2)
+
+
 def test_what_is_printed_names_the_ceiling_the_steps_and_the_command() -> None:
     words = (LLAMA, "--gpu", "3060-12", "--seq-len", "8192")
     status, out, _ = run("optimize", *words)

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from ..rules import Rules
 
 AGAIN = 5.0  # seconds for which an answer counts as that of now
-INSTEAD = (
-    "Name a card instead, such as --gpu 4090 (--list-gpus prints all), or give its memory with "
-    "--vram-mib 24576."
-)
 
 
 @lru_cache(maxsize=1)
@@ -46,11 +42,13 @@ def chosen(rules: Rules, wanted: str) -> Card:
     """The card that is meant; raises `InputProblem`."""
     found = entries()
     if not any(device.usable for device in found):
-        raise InputProblem(nothing(found), flag="gpu")
+        raise InputProblem(nothing(rules, found), flag="gpu")
     device = _named(found, wanted) if wanted else _roomiest(found)
     if not device.usable:
         reason = device.problem or "its memory is not reported"
-        raise InputProblem(f"--gpu auto:{wanted}: {device.title}: {reason}. {INSTEAD}", flag="gpu")
+        raise InputProblem(
+            f"--gpu auto:{wanted}: {device.title}: {reason}. {instead(rules)}", flag="gpu"
+        )
     return card_of(rules, device, f"auto:{found.index(device)}", others(found, device, wanted))
 
 
@@ -92,7 +90,15 @@ def others(found: Sequence[Device], device: Device, wanted: str) -> str:
     return f"{why}; there is also {', '.join(rest)}"
 
 
-def nothing(found: Sequence[Device]) -> str:
+def instead(rules: Rules) -> str:
+    """What to write where the machine has no answer."""
+    return (
+        f"Name a card instead, such as --gpu {rules.flags.default_card} (--list-gpus prints all), "
+        "or give its memory with --vram-mib 24576."
+    )
+
+
+def nothing(rules: Rules, found: Sequence[Device]) -> str:
     """What was tried where no card can be used, and what to write instead."""
     hidden = hiding()
     said = [f"{a.tool} {a.problem}" for a in answers() if a.problem]
@@ -101,7 +107,7 @@ def nothing(found: Sequence[Device]) -> str:
         said.insert(0, hidden)
     if sys.platform == "darwin":
         said.append("the unified memory of Apple chips is not modelled")
-    return f"--gpu auto finds no GPU that can be used: {'; '.join(said)}. {INSTEAD}"
+    return f"--gpu auto finds no GPU that can be used: {'; '.join(said)}. {instead(rules)}"
 
 
 def hiding() -> str:

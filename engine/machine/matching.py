@@ -57,6 +57,8 @@ def card_of(rules: Rules, device: Device, selector: str, others: str) -> Card:
     listed = card_file(rules, device)
     total, free = device.total or 0, device.free or 0
     note = f"--gpu {selector} is {device.title}{others}. {_memory(device)}"
+    if device.slice and device.uuid:  # a program sees the first slice alone where it is not told
+        note += f"; a program uses it with CUDA_VISIBLE_DEVICES={device.uuid}"
     if listed is None:
         fields: dict[str, Any] = {"vendor": device.vendor}
         note += "; the database has no such card, so a part of its memory counts as usable"

@@ -13,7 +13,8 @@ from ..record import record
 SECONDS = 15.0  # a driver that is not kept loaded takes several
 LONGEST = 16 << 20  # characters of an answer that are read
 SHOWN = 200  # characters of what a tool complains of that a message repeats
-PLACES = ("/usr/lib/wsl/lib", "/opt/rocm/bin")  # where they are too, though not on the path
+PLACES = ("/usr/lib/wsl/lib",)  # where they are too, though not on the path
+HOME = "ROCM_PATH"  # variable with the folder below which AMD's tools are in bin/
 
 
 @record
@@ -25,9 +26,19 @@ class Said:
 
 
 def find(program: str) -> str | None:
-    """The absolute path of a program; None where it is not installed."""
-    found = shutil.which(program) or shutil.which(program, path=os.pathsep.join(PLACES))
-    return os.path.abspath(found) if found else None
+    """
+    The absolute path of a program; None where it is not installed.
+
+    One in the current folder does not count, which Windows would look into first: a folder that
+    somebody unpacked may hold anything.
+    """
+    own = [os.path.join(os.environ[HOME], "bin")] if os.environ.get(HOME) else []
+    places = os.pathsep.join((*PLACES, *own))
+    found = shutil.which(program) or shutil.which(program, path=places)
+    if found is None:
+        return None
+    path = os.path.abspath(found)
+    return None if os.path.samefile(os.path.dirname(path), os.curdir) else path
 
 
 def ask(program: str, arguments: Sequence[str], seconds: float | None = None) -> Said:

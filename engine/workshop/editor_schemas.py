@@ -171,8 +171,8 @@ def vocabulary(rules: Rules) -> dict[str, dict[str, Any]]:
         "flags": {"flags.*.group": list(rules.flags.groups), "default_card": cards},
         "hints": {
             **{f"{part}.*.change": {name: {} for name in flags} for part in CHANGING},
-            "compare.*": quantities,
-            "compare.*.quantity": quantities,
+            **{f"compare.{name}": quantities for name in ("high", "headroom")},
+            **{f"compare.{name}.quantity": quantities for name in ("capacity", "most")},
         },
     }
 

@@ -10,10 +10,10 @@ from typing import Any
 from .advice import GPU, Advice, Limit, Price, Row, Typed
 from .advise_rules import Plan, plan_of
 from .advisor_front import Group, groups
-from .advisor_grid import MOST, Block, at, block_of, count, numpy_wanted, size_of
+from .advisor_grid import Block, at, block_of, count, numpy_wanted, size_of
 from .advisor_input import Asked, asked_for
 from .api import choose_card, prepare
-from .errors import FitcheckError, InputProblem, RuleFileError
+from .errors import FitcheckError, InputProblem, Refusal, RuleFileError
 from .evaluation import NO_LOOP
 from .flags import check_value, fill
 from .profile_defaults import filled
@@ -129,11 +129,7 @@ class Walk:
     def blocks(self) -> tuple[Block, ...]:
         """The grid for every combination that is modelled."""
         total = self.size * self.asked.combinations
-        if total > MOST:
-            raise InputProblem(
-                f"This sweep has {total:,} points, and {MOST:,} are possible: give fewer values."
-            )
-        arrays = numpy_wanted(self.size if self.asked.combinations == 1 else total)
+        arrays = numpy_wanted(total)
         found: list[Block] = []
         first: FitcheckError | None = None
         for settings, gpu in self.asked.combined():
@@ -161,7 +157,7 @@ class Walk:
         if first is not None and not found:
             raise first
         if all(block.refused == self.size for block in found):
-            raise InputProblem(f"Nothing of this sweep is modelled: {next(iter(self.refusals))}")
+            raise Refusal(next(iter(self.refusals)))
         return tuple(found)
 
     def refuse(self, says: str, points: int) -> None:

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -435,3 +436,26 @@ def test_the_plan_names_what_the_specification_does() -> None:
     plan = plan_of(api.rules_for())
     assert [axis.option for axis in plan.axes] == ["--batch-sizes", "--seq-lens", "--lora-ranks"]
     assert set(plan.held) == {"lora", "grad_accum"}
+
+
+def test_the_table_of_the_guide(golden: Advice) -> None:
+    text = (Path(__file__).parents[1] / "docs/ADVISOR.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")]
+    stated = [tuple(cell.strip().replace(",", "") for cell in row) for row in rows[1:]]
+    best, safe = golden.recommended, golden.safest
+    assert best is not None and safe is not None
+    found: list[tuple[str, int, int | None]] = [
+        ("points", golden.grid_size, None),
+        ("points that fit", golden.fitting_count, None),
+        ("frontier: tokens per step at rank 256", best.objectives["tokens_per_step"], best.total),
+        ("safe: tokens per step at rank 256", safe.objectives["tokens_per_step"], safe.total),
+    ]
+    assert best.values["lora_r"] == safe.values["lora_r"] == 256
+    names = {"batch_size": "batch size", "tokens_per_step": "tokens per step", "lora_rank": "rank"}
+    found += [(f"ceiling: {names[c.axis]}", c.value, c.total) for c in golden.ceilings]
+    assert [row[:2] for row in stated[: len(found)]] == [(n, str(v)) for n, v, _ in found]
+    assert [row[2] for row in stated[: len(found)]] == [
+        "" if total is None else f"{mib(total):.2f}" for *_, total in found
+    ]
+    prices = [(str(p.after), f"{mib(p.delta):+.2f}") for p in golden.prices]
+    assert [row[1:] for row in stated[len(found) :]] == prices

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from fractions import Fraction
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -459,3 +460,30 @@ def test_the_table_of_the_guide(golden: Advice) -> None:
     ]
     prices = [(str(p.after), f"{mib(p.delta):+.2f}") for p in golden.prices]
     assert [row[1:] for row in stated[len(found) :]] == prices
+
+
+class Terminal(StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_of_a_long_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    import fitcheck.cli.advise as command
+
+    for patience, shown in ((0.0, True), (3600.0, False)):
+        stream = Terminal()
+        monkeypatch.setattr(command, "PATIENCE", patience)
+        monkeypatch.setattr(sys, "stderr", stream)
+        progress = command.Progress()
+        progress.tell(1_000, 4_000)
+        progress.end()
+        assert ("1,000 of 4,000 points (25 %)" in stream.getvalue()) is shown
+        assert stream.getvalue().endswith("\r\x1b[K") is shown
+    monkeypatch.setattr(command, "PATIENCE", 0.0)
+    monkeypatch.setattr(sys, "stderr", StringIO())
+    progress = command.Progress()
+    progress.tell(1, 2)
+    progress.end()
+    assert sys.stderr.getvalue() == ""  # type: ignore[attr-defined]

@@ -7,18 +7,18 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .advice import GPU, Advice, Limit, Price, Row, Typed
+from .advice import GPU, Advice, Row, Typed
 from .advise_rules import Plan, plan_of
+from .advisor_anchor import ceilings, prices
 from .advisor_front import Group, groups
 from .advisor_grid import Block, at, block_of, count, numpy_wanted, size_of
 from .advisor_input import Asked, asked_for
 from .api import choose_card, prepare
-from .errors import FitcheckError, InputProblem, Refusal, RuleFileError
-from .evaluation import NO_LOOP
-from .flags import check_value, fill
+from .errors import FitcheckError, Refusal, RuleFileError
+from .flags import fill
 from .profile_defaults import filled
 from .record import replace
-from .report import Prepared, build_report, is_refused, status_of
+from .report import Prepared, build_report, status_of
 from .rules import Rules
 from .run import Run
 
@@ -121,8 +121,8 @@ class Walk:
             frontier,
             safest,
             anchor,
-            self.ceilings(anchor.run),
-            self.prices(anchor.run),
+            ceilings(plan, anchor.run),
+            prices(plan, anchor.run),
             (*self.too_long(), *anchor.remarks, *anchor.warnings),
         )
 
@@ -250,52 +250,6 @@ class Walk:
                 found.append((block.total[index] / block.prepared.card.total, block, index))
         _, block, index = min(found, key=lambda entry: entry[0])
         return block, index
-
-    def ceilings(self, run: Run) -> tuple[Limit, ...]:
-        """Where each axis ends, by search over whole estimates and never from the grid."""
-        found = []
-        for ceiling in self.plan.ceilings:
-            value = self.number(run, ceiling.value)
-            there = self.changed(run, ceiling.change)
-            capped = run.searches[ceiling.search].capped
-            found.append(
-                Limit(ceiling.axis, ceiling.title, value, there.value(self.plan.price), capped)
-            )
-        return tuple(found)
-
-    def prices(self, run: Run) -> tuple[Price, ...]:
-        """What each step costs; steps that are out of range or not modelled are left out."""
-        found = []
-        for step in self.plan.steps:
-            if not self.number(run, step.when):
-                continue
-            try:
-                there = self.changed(run, step.change)
-                if is_refused(there):
-                    continue
-                delta = there.value(self.plan.price) - run.value(self.plan.price)
-            except (InputProblem, ValueError):
-                continue
-            ends = (self.number(run, step.value), self.number(there, step.value))
-            found.append(Price(step.axis, step.title, *ends, delta))
-        return tuple(found)
-
-    def number(self, run: Run, text: str) -> Any:
-        """An expression of the file over flags and quantities."""
-        return self.rules.condition(text, self.plan.source)(run, NO_LOOP)
-
-    def changed(self, run: Run, change: Mapping[str, Any]) -> Run:
-        """The run with flags changed; raises `InputProblem` where one cannot have its value."""
-        flags = self.rules.flags.flags
-        values = {
-            name: self.number(run, value)
-            if flags[name].kind == "integer" and isinstance(value, str)
-            else value
-            for name, value in change.items()
-        }
-        for name, value in values.items():
-            run = run.with_flag(name, check_value(flags[name], value))
-        return run
 
     def too_long(self) -> list[str]:
         """Warnings of values past what the model was made for."""

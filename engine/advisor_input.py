@@ -79,9 +79,10 @@ def asked_for(
         if name in explicit or (name == GPU and (gpu is not None or vram_mib is not None)):
             also = "--gpu or --vram-mib" if name == GPU else option
             raise InputProblem(f"--sweep {name} and {also} say two things: give one.", flag=name)
-    cards = others.get(GPU, (gpu,))
-    for card in cards:
-        choose_card(rules, card, vram_mib)
+    by_card = {choose_card(rules, c, vram_mib).id: c for c in reversed(others.get(GPU, (gpu,)))}
+    cards = tuple(reversed(by_card.values()))  # of two names of one card the first
+    if GPU in others:
+        others[GPU] = cards
     asked = Asked(axes, others, explicit, cards, {})
     points = size_of(tuple(axes.values())) * asked.combinations
     if points > MOST:

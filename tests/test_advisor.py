@@ -287,6 +287,8 @@ def test_equal_rows_of_other_settings_come_cheapest_first() -> None:
         seq_lens=[256], batch_sizes=[1], lora_ranks=[8], gpu=None, sweep={"gpu": "l4,4090"}
     )
     assert {row.gpu for row in cards.frontier} == {"l4", "4090"}
+    again = swept(seq_lens=[256], gpu=None, sweep={"gpu": ["4090", "rtx4090", "t4"]})
+    assert (again.others["gpu"], again.grid_size) == (("4090", "t4"), 60)
 
 
 def test_ceilings_are_searched_for(golden: Advice) -> None:

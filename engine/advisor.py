@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .advice import GPU, Advice, Row, Typed
@@ -18,9 +18,10 @@ from .errors import FitcheckError, Refusal, RuleFileError
 from .flags import fill
 from .profile_defaults import filled
 from .record import replace
-from .report import Prepared, build_report, status_of
+from .report import Prepared, Report, build_report, status_of
 from .rules import Rules
 from .run import Run
+from .spelling import spelled
 
 Tell = Callable[[int, int], None]  # (points done, points in all)
 
@@ -123,7 +124,7 @@ class Walk:
             anchor,
             ceilings(plan, anchor.run),
             prices(plan, anchor.run),
-            (*self.too_long(), *anchor.remarks, *anchor.warnings),
+            (*self.too_long(), *self.warnings(blocks, found, anchor)),
         )
 
     def blocks(self) -> tuple[Block, ...]:
@@ -250,6 +251,33 @@ class Walk:
                 found.append((block.total[index] / block.prepared.card.total, block, index))
         _, block, index = min(found, key=lambda entry: entry[0])
         return block, index
+
+    def warnings(
+        self, blocks: Sequence[Block], found: Sequence[Group], anchor: Report
+    ) -> Iterator[str]:
+        """What an estimate of the anchor tells, then what that of another combination adds."""
+        plain = dict.fromkeys((*anchor.remarks, *anchor.warnings))
+        yield from plain
+        added: dict[str, list[str]] = {}
+        best: dict[int, Group] = {}
+        for group in found:
+            best.setdefault(group.first.block, group)
+        for number, group in best.items():
+            block = blocks[number]
+            values = dict(zip(self.plan.flags, group.first.values, strict=True))
+            report = build_report(block.prepared.changed(**values))
+            for text in dict.fromkeys((*report.remarks, *report.warnings)):
+                added.setdefault(text, []).append(self.label(block))
+        for text, labels in added.items():
+            if text not in plain:
+                more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+                yield f"{labels[0]}{more}: {text}"
+
+    def label(self, block: Block) -> str:
+        """A combination as options."""
+        flags = self.rules.flags.flags
+        words = [word for n, value in block.settings.items() for word in spelled(flags[n], value)]
+        return " ".join([*words, *(["--gpu", block.gpu] if block.gpu else [])])
 
     def too_long(self) -> list[str]:
         """Warnings of values past what the model was made for."""

@@ -291,6 +291,16 @@ def test_equal_rows_of_other_settings_come_cheapest_first() -> None:
     assert (again.others["gpu"], again.grid_size) == (("4090", "t4"), 60)
 
 
+def test_a_warning_of_another_combination_is_told_with_its_options() -> None:
+    asked: dict[str, Any] = {"seq_lens": [256], "batch_sizes": [1], "lora_ranks": [8]}
+    advice = swept(**asked, sweep={"quant": ["nf4", "int8"]}, gpu="h100")
+    assert [row.settings["quant"] for row in advice.frontier] == ["nf4", "int8"]
+    alone = swept(**asked, quant="int8", gpu="h100").warnings
+    assert alone and set(alone) - set(swept(**asked, gpu="h100").warnings)
+    for text in set(alone) - set(swept(**asked, gpu="h100").warnings):
+        assert f"--quant int8 --gpu h100: {text}" in advice.warnings
+
+
 def test_ceilings_are_searched_for(golden: Advice) -> None:
     """Each ceiling fits and one more does not, whatever the grid holds."""
     values = {n: golden.anchor.prepared.settings.values[n] for n in golden.axes}

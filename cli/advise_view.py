@@ -161,15 +161,13 @@ def beside(advice: Advice, row: Row) -> str:
 
 def nothing_fits(advice: Advice) -> list[RenderableType]:
     """The verdict where no point fits, with the smallest one."""
-    values = advice.anchor.prepared.settings.values
-    point = ", ".join(f"{n.replace('_', ' ')} {values[n]:,}" for n in advice.plan.flags)
-    need, card = whole_mib(advice.anchor[advice.plan.price]), advice.anchor.prepared.card
-    text = Text().append(" NOTHING FITS ", style="bold reverse red")
+    need, room = whole_mib(advice.anchor[advice.plan.price]), whole_mib(usable(advice))
+    card = advice.anchor.prepared.card.title
     return [
-        text.append(
-            f" the smallest point ({point}) needs {need} MiB of {whole_mib(usable(advice))} MiB "
-            f"usable on {card.title}"
-        )
+        Text()
+        .append(" NOTHING FITS ", style="bold reverse red")
+        .append(f" the smallest point ({anchor_words(advice)}) needs {need} MiB, and {room} MiB ")
+        .append(f"are usable on {card}")
     ]
 
 
@@ -213,6 +211,8 @@ def anchor_words(advice: Advice) -> str:
     values = advice.anchor.prepared.settings.values
     flags = advice.rules.flags.flags
     words = [f"{flags[n].option.removeprefix('--')} {values[n]:,}" for n in advice.plan.flags]
+    words += [setting(flags[name], values[name]) for name in advice.others if name != GPU]
+    words += [advice.anchor.prepared.card.id] if GPU in advice.others else []
     return ", ".join(words)
 
 

@@ -38,6 +38,7 @@ OF_THE_PROGRAM = ("completion", "version")  # options that stand beside no subco
 EXAMPLES = (
     "fitcheck meta-llama/Llama-3.1-8B --qlora --lora-r 64 --flash-attn --gpu 4090",
     "fitcheck ./my-model/config.json --no-lora --gpu h100 --json",
+    "fitcheck advise --help  # ranges of batch sizes, lengths and ranks",
     'eval "$(fitcheck --completion bash)"     # complete names with the tab key',
 )
 REPEATED = ("gpu", "vram_mib", "source", "rules")  # they belong in a command that is proposed

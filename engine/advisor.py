@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .advice import GPU, Advice, Limit, Price, Row, Typed
+from .advice import GPU, Advice, Row, Typed
 from .advise_rules import Plan, plan_of
+from .advisor_anchor import ceilings, prices
 from .advisor_front import Group, groups
-from .advisor_grid import MOST, Block, at, block_of, count, numpy_wanted, size_of
+from .advisor_grid import Block, at, block_of, count, numpy_wanted, size_of
 from .advisor_input import Asked, asked_for
 from .api import choose_card, prepare
-from .errors import FitcheckError, InputProblem, RuleFileError
-from .evaluation import NO_LOOP
-from .flags import check_value, fill
+from .errors import FitcheckError, Refusal, RuleFileError
+from .flags import fill
 from .profile_defaults import filled
 from .record import replace
-from .report import Prepared, build_report, is_refused, status_of
+from .report import Prepared, Report, build_report, status_of
 from .rules import Rules
 from .run import Run
+from .spelling import spelled
 
 Tell = Callable[[int, int], None]  # (points done, points in all)
 
@@ -121,19 +122,15 @@ class Walk:
             frontier,
             safest,
             anchor,
-            self.ceilings(anchor.run),
-            self.prices(anchor.run),
-            (*self.too_long(), *anchor.remarks, *anchor.warnings),
+            ceilings(plan, anchor.run),
+            prices(plan, anchor.run),
+            (*self.too_long(), *self.warnings(blocks, found, anchor)),
         )
 
     def blocks(self) -> tuple[Block, ...]:
         """The grid for every combination that is modelled."""
         total = self.size * self.asked.combinations
-        if total > MOST:
-            raise InputProblem(
-                f"This sweep has {total:,} points, and {MOST:,} are possible: give fewer values."
-            )
-        arrays = numpy_wanted(self.size if self.asked.combinations == 1 else total)
+        arrays = numpy_wanted(total)
         found: list[Block] = []
         first: FitcheckError | None = None
         for settings, gpu in self.asked.combined():
@@ -161,7 +158,7 @@ class Walk:
         if first is not None and not found:
             raise first
         if all(block.refused == self.size for block in found):
-            raise InputProblem(f"Nothing of this sweep is modelled: {next(iter(self.refusals))}")
+            raise Refusal(next(iter(self.refusals)))
         return tuple(found)
 
     def refuse(self, says: str, points: int) -> None:
@@ -255,51 +252,32 @@ class Walk:
         _, block, index = min(found, key=lambda entry: entry[0])
         return block, index
 
-    def ceilings(self, run: Run) -> tuple[Limit, ...]:
-        """Where each axis ends, by search over whole estimates and never from the grid."""
-        found = []
-        for ceiling in self.plan.ceilings:
-            value = self.number(run, ceiling.value)
-            there = self.changed(run, ceiling.change)
-            capped = run.searches[ceiling.search].capped
-            found.append(
-                Limit(ceiling.axis, ceiling.title, value, there.value(self.plan.price), capped)
-            )
-        return tuple(found)
+    def warnings(
+        self, blocks: Sequence[Block], found: Sequence[Group], anchor: Report
+    ) -> Iterator[str]:
+        """What an estimate of the anchor tells, then what that of another combination adds."""
+        plain = dict.fromkeys((*anchor.remarks, *anchor.warnings))
+        yield from plain
+        added: dict[str, list[str]] = {}
+        best: dict[int, Group] = {}
+        for group in found:
+            best.setdefault(group.first.block, group)
+        for number, group in best.items():
+            block = blocks[number]
+            values = dict(zip(self.plan.flags, group.first.values, strict=True))
+            report = build_report(block.prepared.changed(**values))
+            for text in dict.fromkeys((*report.remarks, *report.warnings)):
+                added.setdefault(text, []).append(self.label(block))
+        for text, labels in added.items():
+            if text not in plain:
+                more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+                yield f"{labels[0]}{more}: {text}"
 
-    def prices(self, run: Run) -> tuple[Price, ...]:
-        """What each step costs; steps that are out of range or not modelled are left out."""
-        found = []
-        for step in self.plan.steps:
-            if not self.number(run, step.when):
-                continue
-            try:
-                there = self.changed(run, step.change)
-                if is_refused(there):
-                    continue
-                delta = there.value(self.plan.price) - run.value(self.plan.price)
-            except (InputProblem, ValueError):
-                continue
-            ends = (self.number(run, step.value), self.number(there, step.value))
-            found.append(Price(step.axis, step.title, *ends, delta))
-        return tuple(found)
-
-    def number(self, run: Run, text: str) -> Any:
-        """An expression of the file over flags and quantities."""
-        return self.rules.condition(text, self.plan.source)(run, NO_LOOP)
-
-    def changed(self, run: Run, change: Mapping[str, Any]) -> Run:
-        """The run with flags changed; raises `InputProblem` where one cannot have its value."""
+    def label(self, block: Block) -> str:
+        """A combination as options."""
         flags = self.rules.flags.flags
-        values = {
-            name: self.number(run, value)
-            if flags[name].kind == "integer" and isinstance(value, str)
-            else value
-            for name, value in change.items()
-        }
-        for name, value in values.items():
-            run = run.with_flag(name, check_value(flags[name], value))
-        return run
+        words = [word for n, value in block.settings.items() for word in spelled(flags[n], value)]
+        return " ".join([*words, *(["--gpu", block.gpu] if block.gpu else [])])
 
     def too_long(self) -> list[str]:
         """Warnings of values past what the model was made for."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from .advice import GPU
 from .advise_rules import Axis, Plan
+from .advisor_grid import MOST, size_of
 from .api import choose_card
 from .errors import InputProblem
 from .flags import Flag, FlagSet
@@ -78,10 +79,16 @@ def asked_for(
         if name in explicit or (name == GPU and (gpu is not None or vram_mib is not None)):
             also = "--gpu or --vram-mib" if name == GPU else option
             raise InputProblem(f"--sweep {name} and {also} say two things: give one.", flag=name)
-    cards = others.get(GPU, (gpu,))
-    for card in cards:
-        choose_card(rules, card, vram_mib)
+    by_card = {choose_card(rules, c, vram_mib).id: c for c in reversed(others.get(GPU, (gpu,)))}
+    cards = tuple(reversed(by_card.values()))  # of two names of one card the first
+    if GPU in others:
+        others[GPU] = cards
     asked = Asked(axes, others, explicit, cards, {})
+    points = size_of(tuple(axes.values())) * asked.combinations
+    if points > MOST:
+        raise InputProblem(
+            f"This sweep has {points:,} points, and {MOST:,} are possible: give fewer values."
+        )
     return Asked(axes, others, explicit, cards, first_of(flags, asked))
 
 
@@ -130,8 +137,8 @@ def checked(flags: FlagSet, flag: Flag, option: str, value: Any) -> Any:
     try:
         return flags.check(flag, value)
     except InputProblem as problem:
-        said = str(problem).replace(f"{flag.option} ", f"{option}: ", 1)
-        raise InputProblem(said, flag=flag.id) from None
+        said = str(problem).removeprefix(flag.option).lstrip(": ")
+        raise InputProblem(f"{option}: {said}", flag=flag.id) from None
 
 
 def numbers(option: str, text: str) -> list[int]:
@@ -244,4 +251,4 @@ def value_of(flags: FlagSet, name: str, flag: Flag, value: Any) -> Any:
         return TRUTHS[value.casefold()]
     if flag.kind == "choice" and isinstance(value, str):
         value = next((v for v in flag.values if v.casefold() == value.casefold()), value)
-    return flags.check(flag, value)
+    return checked(flags, flag, f"--sweep {name}", value)

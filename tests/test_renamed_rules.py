@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 import fitcheck.engine
+from fitcheck.engine.advisor import advise
 from fitcheck.engine.architecture import resolve
 from fitcheck.engine.architecture_expressions import fields_of_part
 from fitcheck.engine.cards import cards_of, find_card
@@ -187,6 +188,17 @@ def hints_rule(path: Path_, is_key: bool) -> Edit | None:
     return None
 
 
+def advise_rule(path: Path_, is_key: bool) -> Edit | None:
+    if is_key:
+        return in_names(FLAG_IDS) if "change" in path[:-1] or path[0] == "held" else None
+    if path[0] in ("price", "fits", "splits") or "change" in path:
+        return in_expression(FLAG_IDS | QUANTITIES)
+    if path[0] in ("axes", "objectives", "ceilings", "prices"):
+        named = path[-1] in ("flag", "search", "value", "when")
+        return in_expression(FLAG_IDS | QUANTITIES) if named else None
+    return None
+
+
 def profile_rule(path: Path_, is_key: bool) -> Edit | None:
     if is_key:
         return in_names(FLAG_IDS) if path[0] == "matches" else None
@@ -227,7 +239,7 @@ def identity_rule(path: Path_, is_key: bool) -> Edit | None:
     return lambda text: f'"{PREFIX}{text.strip(chr(34))}"'
 
 
-RULES = {"flags": flags_rule, "hints": hints_rule, "phases": phases_rule}
+RULES = {"flags": flags_rule, "advise": advise_rule, "hints": hints_rule, "phases": phases_rule}
 
 
 @pytest.fixture(scope="module")
@@ -401,6 +413,19 @@ def test_the_same_comparison_and_optimum(both: tuple[Report, Report]) -> None:
     before, after = both
     assert len(renamed) > 1 and lines(after) == lines(before)
     assert steps(after) == steps(before)
+
+
+def test_the_same_sweep(renamed_root: Path) -> None:
+    def swept(root: Path, prefix: str) -> str:
+        flags = {"quant": "nf4", "flash_attn": True}
+        given = with_prefix(flags) if prefix else flags
+        sweep = {f"{prefix}grad_checkpoint": [True, False], "gpu": [f"{prefix}{c}" for c in CARDS]}
+        lists = {"seq_lens": "512,2048", "batch_sizes": [1, 2, 4]}
+        return json.dumps(advise(loaded(root), LLAMA, {**given, **lists}, sweep).to_dict())
+
+    before, after = swept(BUNDLED, ""), old_names(swept(renamed_root, PREFIX))
+    assert json.loads(before)["fitting_count"] > 0
+    assert json.loads(after) == json.loads(before)
 
 
 def test_the_same_derivation(both: tuple[Report, Report]) -> None:

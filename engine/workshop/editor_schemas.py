@@ -169,6 +169,14 @@ def vocabulary(rules: Rules) -> dict[str, dict[str, Any]]:
             "layer_groups.*.blocks.*": blocks,
         },
         "flags": {"flags.*.group": list(rules.flags.groups), "default_card": cards},
+        "advise": {
+            "price": quantities,
+            "fits": quantities,
+            "axes.*.flag": list(flags),
+            "splits": list(flags),
+            "ceilings.*.search": quantities,
+            **{f"{part}.*.change": {name: {} for name in flags} for part in ("ceilings", "prices")},
+        },
         "hints": {
             **{f"{part}.*.change": {name: {} for name in flags} for part in CHANGING},
             **{f"compare.{name}": quantities for name in ("high", "headroom")},

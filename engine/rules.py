@@ -104,6 +104,15 @@ class Rules:
         names = modes_of(self.roots) if self.mode is None else ()
         return {n: Loader(self.roots, lazy=True, cached=True, mode=n).load() for n in names}
 
+    @cached_property
+    def advice(self) -> Source | None:
+        """What the advisor sweeps, `formulas/advise.yaml`, read when it is first asked for."""
+        from .data_cache import read_source
+        from .loading import files_of
+
+        found = files_of(self.roots, "formulas").get("advise")
+        return None if found is None else read_source(found[0], found[1], found[2])
+
     @property
     def overlays(self) -> tuple[str, ...]:
         """The overlay folders, as given."""

@@ -22,6 +22,7 @@ VARIABLE_OF_FOLDERS = "FITCHECK_RULES"  # folders with rule files, separated as 
 VARIABLE_OF_COMPLETION = "_FITCHECK_COMPLETE"  # set by the shell's script when it asks for names
 SUBCOMMANDS = {  # name to the module whose build(overlay folders) makes the click command
     "advise": "fitcheck.cli.advise",
+    "check": "fitcheck.cli.check",
     "compare": "fitcheck.cli.compare",
     "estimate": "fitcheck.cli.estimate",
     "models": "fitcheck.cli.models",

@@ -179,11 +179,19 @@ class Reading:
                 item = self.document.items.get(place) or Item(" and ".join(rule.when), None, 1, 1)
                 found = self.take(item, rule.effect)
                 if found:
-                    self.used = [
-                        Used(u.item, {n: v for n, v in u.flags.items() if n not in found})
-                        for u in self.used
-                    ]
-                    self.used.append(Used(item, found))
+                    self.decide(item, found)
+
+    def decide(self, item: Item, found: Mapping[str, Any]) -> None:
+        """Flags that a rule sets belong to the key by which it holds, and to no other."""
+        kept = [
+            Used(u.item, {n: v for n, v in u.flags.items() if n not in found}) for u in self.used
+        ]
+        place = next((n for n, used in enumerate(kept) if used.item is item), None)
+        if place is None:
+            kept.append(Used(item, found))
+        else:
+            kept[place] = Used(item, {**kept[place].flags, **found})
+        self.used = kept
 
     def unpriced(self) -> tuple[Unpriced, ...]:
         """What is in no estimate, without what stays within a flag that is."""

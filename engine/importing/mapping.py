@@ -102,14 +102,17 @@ def text_of(value: Any) -> str:
 
 
 def read_mapping(source: Source, overlay: bool, base: Importer | None = None) -> Importer:
-    """The records of a parsed file over what it extends; KeyError or TypeError for another shape."""
+    """The records of a parsed file over what it extends; KeyError or TypeError otherwise."""
     data = source.data
     found = data.get("recognise", {})
     raw = {str(k): v for k, v in data.get("keys", {}).items()}
     keys = dict(base.keys) if base else {}
     keys |= {k: read_entry(v) for k, v in raw.items() if "like" not in v}
     keys |= {k: keys[str(v["like"])] for k, v in raw.items() if "like" in v}
-    rules = [Rule({k: texts(v) for k, v in r["when"].items()}, read_effect(r)) for r in data.get("rules", ())]
+    rules = [
+        Rule({k: texts(v) for k, v in r["when"].items()}, read_effect(r))
+        for r in data.get("rules", ())
+    ]
     return Importer(
         str(data["id"]),
         str(data["title"]),
@@ -121,7 +124,8 @@ def read_mapping(source: Source, overlay: bool, base: Importer | None = None) ->
         tuple(data.get("commands", ())),
         tuple(data.get("files", base.files if base else ())),
         {**(base.options if base else {}), **data.get("options", {})},
-        {k: dict(v or {}) for k, v in data.get("model", {}).items()} or (base.model if base else {}),
+        {k: dict(v or {}) for k, v in data.get("model", {}).items()}
+        or (base.model if base else {}),
         {**(base.defaults if base else {}), **data.get("defaults", {})},
         keys,
         tuple(rules),

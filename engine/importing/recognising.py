@@ -20,12 +20,13 @@ def recognised(
     `named` is the format that a person gave. Raises `InputProblem` where none fits, or two do.
     """
     if named is not None:
-        if named not in known:
-            formats = ", ".join(known)
-            raise InputProblem(f"--format {named}: known are {formats}.{suggest(named, known)}")
-        return known[named], "as --format says"
+        return named_importer(known, named), "as --format says"
     scored = sorted(
-        ((len(found), importer.id, found) for importer in known.values() if (found := signs(document, importer))),
+        (
+            (len(found), importer.id, found)
+            for importer in known.values()
+            if (found := signs(document, importer))
+        ),
         reverse=True,
     )
     if not scored:
@@ -41,6 +42,14 @@ def recognised(
         )
     _, name, found = scored[0]
     return known[name], f"it has {', '.join(found[:4])}"
+
+
+def named_importer(known: Mapping[str, Importer], named: str) -> Importer:
+    """The importer that --format names; raises `InputProblem` for another word."""
+    if named not in known:
+        formats = ", ".join(known)
+        raise InputProblem(f"--format {named}: known are {formats}.{suggest(named, known)}")
+    return known[named]
 
 
 def signs(document: Document, importer: Importer) -> list[str]:

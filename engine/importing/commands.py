@@ -1,0 +1,113 @@
+"""The command that starts a training, alone or in a shell script, as a document of keys."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import yaml
+
+from ..errors import InputProblem
+from ..programs import alone, position
+from .document import Document, Item, read_document
+from .mapping import Importer
+
+SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch", ".txt")
+CONTINUED = re.compile(r"\\\s*\n")
+
+
+def is_script(path: str) -> bool:
+    """Whether a file holds commands."""
+    if path.endswith(SCRIPTS):
+        return os.path.isfile(path)
+    try:
+        with open(path, "rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+def command_document(path: str, text: str, known: Mapping[str, Importer]) -> Document:
+    """
+    The keys of the first training command in a text, over those of a file that it names.
+
+    Raises
+    ------
+    InputProblem
+        No line starts a program that is known here.
+    """
+    for line, command in lines_of(text):
+        try:
+            words = alone(shlex.split(command, comments=True))
+        except ValueError:
+            continue
+        for importer in known.values():
+            for start in importer.commands:
+                begin = position(words, shlex.split(start))
+                if begin is not None:
+                    return document_of(path, text, line, words[begin:], importer)
+    starts = ", ".join(f"`{start}`" for importer in known.values() for start in importer.commands)
+    raise InputProblem(
+        f"{path}: no command that starts a training is known here; known are {starts}."
+    )
+
+
+def lines_of(text: str) -> list[tuple[int, str]]:
+    """Every command with the number of its first line, continued lines joined."""
+    found, number = [], 1
+    for whole in re.split(r"(?<!\\)\n", text):
+        found.append((number, CONTINUED.sub(" ", whole)))
+        number += whole.count("\n") + 1
+    return found
+
+
+def document_of(
+    path: str, text: str, line: int, words: Sequence[str], importer: Importer
+) -> Document:
+    """The options of a command as keys: `--key value`, `--key=value`, `key=value`, `--switch`."""
+    items: dict[str, Item] = {}
+    folder = os.path.dirname(path)
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        option = word.startswith("-") and len(word) > 1 and not number(word)
+        name, sign, value = word.lstrip("-").partition("=")
+        named = importer.options.get(word.partition("=")[0], name).replace("-", "_")
+        if not option and not sign:
+            if any(fnmatchcase(word, pattern) for pattern in importer.files if "*" in pattern):
+                items.update(read_document(os.path.join(folder, word)).items)
+            continue
+        given: Any = True
+        if sign:
+            given = plain(value)
+        elif rest and not (rest[0].startswith("-") and not number(rest[0])) and "=" not in rest[0]:
+            several: list[Any] = []
+            while rest and not (rest[0].startswith("-") and not number(rest[0])):
+                if "=" in rest[0] and several:
+                    break
+                several.append(plain(rest.pop(0)))
+            given = several[0] if len(several) == 1 else several
+        if word.partition("=")[0] in importer.files and isinstance(given, str):
+            items.update(read_document(os.path.join(folder, given)).items)
+            continue
+        items[named] = Item(named, given, line, 1)
+    if not items:
+        raise InputProblem(f"{path}: line {line} starts {importer.title} with no option or file.")
+    return Document(path, text, items)
+
+
+def number(word: str) -> bool:
+    return re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", word, re.IGNORECASE) is not None
+
+
+def plain(text: str) -> Any:
+    """A word as YAML would read it; text that it cannot read stays text."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    return value if isinstance(value, (bool, int, float, str, list)) else text

@@ -208,12 +208,6 @@ def test_what_the_system_does_is_no_traceback(
 # without a model
 
 
-def test_nothing_typed_prints_the_help_and_exits_2() -> None:
-    outcome = call()
-    assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err.startswith("Usage: fitcheck MODEL [OPTIONS]")
-
-
 @pytest.mark.parametrize("option", ["--version", "-V"])
 def test_version_needs_no_model(option: str) -> None:
     assert call(option) == (0, f"fitcheck {__version__}\n", "")
@@ -226,12 +220,11 @@ def test_version_needs_no_model(option: str) -> None:
         (["--verbose", "--explain"], "--verbose and --explain format the estimate"),
         (["--derive"], "--derive formats"),
         (["--derive", "activations"], "--derive formats"),
-        (["--qlora"], "MODEL is missing: give a Hub id"),
         (["--qlora", "--no-lora"], "not modelled"),
         (["--gpu", "4091"], "Unknown GPU"),
     ],
 )
-def test_flags_without_a_model_say_what_is_missing(args: list[str], says: str) -> None:
+def test_what_needs_a_model_or_is_wrong_starts_no_session(args: list[str], says: str) -> None:
     assert says in refused(*args)
 
 

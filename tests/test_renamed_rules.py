@@ -170,7 +170,7 @@ def flags_rule(path: Path_, is_key: bool) -> Edit | None:
         return in_names(FLAG_IDS if named else WORDS if "values" in path[:-1] else set())
     if path[0] == "default_card":
         return in_names(set(CARDS))
-    if last in ("null_without", "id") or "given" in path:
+    if last in ("null_without", "id") or {"given", "yields"} & {*path}:
         return in_names(FLAG_IDS)
     if last == "default" or "sets" in path:
         return in_names(WORDS)

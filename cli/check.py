@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from fitcheck.cli.answer import Request
 from fitcheck.cli.estimate import REPEATED, EstimateCommand, flags_of
 from fitcheck.cli.output import say, write
 from fitcheck.engine.api import choose_card, rules_for
-from fitcheck.engine.errors import FitcheckError, InputProblem
+from fitcheck.engine.errors import InputProblem
 
 if TYPE_CHECKING:
     from fitcheck.cli.checked import Checked
@@ -29,7 +28,6 @@ Every key that was used is listed, and every key that costs memory and is in no 
 direction of the error. Options typed here win over the file.
 """
 OWN = ("gpu", "vram_mib", "source", "stack", "rules", "as_json", "verbose", "no_color")
-COULD_NOT_RUN = 2
 EXAMPLES = (
     "fitcheck check qlora.yml --gpu 4090",
     "fitcheck check configs/*.yaml --gpu a100-80 --github   # in a pull request",
@@ -176,10 +174,3 @@ def as_json(found: Sequence[Checked]) -> dict[str, Any]:
         "exit_code": max((checked.exit_code for checked in found), default=0),
         "files": [checked.to_dict() for checked in found],
     }
-
-
-def command_of(words: Sequence[str] | None) -> str | None:
-    return shlex.join(words) if words else None
-
-
-__all__ = ["FitcheckError", "as_json", "build", "command_of"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from fitcheck.engine.spelling import spelled
 if TYPE_CHECKING:
     from fitcheck.cli.checked import Checked
     from fitcheck.engine.importing.applying import Imported
+    from fitcheck.engine.importing.document import Item
     from fitcheck.engine.report import Report
 
 DIRECTIONS = {"under": "may be too low", "over": "may be too high", "either": "may be off"}
@@ -61,10 +63,10 @@ def lines(checked: Checked, width: int, verbose: bool) -> Iterator[str]:
     for direction, label in DIRECTIONS.items():
         found = [u for u in said.unpriced if u.direction == direction]
         for number, unpriced in enumerate(found):
-            text = f"{named(unpriced.item.key, unpriced.item.line)}: {unpriced.says}"
+            text = f"{named(unpriced.item)}: {unpriced.says}"
             yield from row("not priced" if not number else "", f"{label}: {text}", width)
     for number, item in enumerate(said.unknown):
-        text = f"{named(item.key, item.line)}: whatever it costs is in no estimate"
+        text = f"{named(item)}: whatever it costs is in no estimate"
         yield from row("not known" if not number else "", text, width)
     for number, text in enumerate(said.assumed):
         yield from row("assumed" if not number else "", text, width)
@@ -82,11 +84,13 @@ def used_lines(said: Imported, report: Report | None) -> Iterator[str]:
         words = [w for n, v in used.flags.items() for w in spelled(flags.flags[n], v)]
         value = text_of(used.item.value)[:40]
         meaning = " ".join(words) if words else "as other keys say"
-        yield f"{named(used.item.key, used.item.line)} {value} -> {meaning}"
+        yield f"{named(used.item)} {value} -> {meaning}"
 
 
-def named(key: str, line: int) -> str:
-    return f"{key} (line {line})" if line else key
+def named(item: Item) -> str:
+    """A key with its line, and the file where that is another one."""
+    where = f"{os.path.basename(item.path)}, " if item.path else ""
+    return f"{item.key} ({where}line {item.line})" if item.line else item.key
 
 
 def row(label: str, text: str, width: int) -> list[str]:

@@ -11,8 +11,8 @@ from fitcheck.cli.answer import Request, as_json
 from fitcheck.engine.api import prepare
 from fitcheck.engine.errors import FitcheckError, InputProblem
 from fitcheck.engine.importing.applying import Imported
-from fitcheck.engine.importing.document import Document, Item, parse, read_document
-from fitcheck.engine.importing.mapping import Importer, text_of
+from fitcheck.engine.importing.document import Document, Item, read_document
+from fitcheck.engine.importing.mapping import Importer
 from fitcheck.engine.importing.reading import Configuration, read_configuration
 from fitcheck.engine.record import record
 from fitcheck.engine.run_file import HEAD, TRAINING, read_run
@@ -82,7 +82,8 @@ class Checked:
 
 
 def place(item: Item) -> dict[str, Any]:
-    return {"key": item.key, "line": item.line, "value": plain(item.value)}
+    where = {"file": item.path} if item.path else {}
+    return {"key": item.key, "line": item.line, "value": plain(item.value), **where}
 
 
 def plain(value: Any) -> Any:
@@ -141,7 +142,7 @@ def check_document(
             form, said = configuration.imported.importer.id, configuration.imported
             flags, model, others, told = dict(said.flags), said.model, {}, said.told()
             drop_idle(rules.flags, flags)
-        flags = folded(rules.flags, flags, request.flags)
+        flags = needed(rules.flags, folded(rules.flags, flags, request.flags))
         model = request.model or model
         if model is None:
             raise InputProblem(f"{path}: no key names the model; give --model NAME.")
@@ -155,6 +156,17 @@ def check_document(
         configuration.document.place(configuration.imported.model_key).line if configuration else 1
     )
     return Checked(path, configuration, form, asked, words, report, None, line)
+
+
+def needed(flags: FlagSet, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags without those that say what would hold anyway."""
+    shorts = {n: v for n, v in chosen.items() if n in flags.shorthands}
+    usual = flags.settled(shorts)[0].values
+    return {
+        name: value
+        for name, value in chosen.items()
+        if name in shorts or flags.check(flags.flags[name], value) != usual[name]
+    }
 
 
 def drop_idle(flags: FlagSet, chosen: dict[str, Any]) -> None:
@@ -219,13 +231,10 @@ def line_of(text: str, path: str) -> int:
 
 
 def flag_words(flags: FlagSet, chosen: Mapping[str, Any]) -> list[str]:
-    """The flags that differ from their defaults, as words."""
-    words: list[str] = []
-    for short in flags.shorthands.values():
-        words += [short.option] if chosen.get(short.id) else []
-    base = flags.settled({s: True for s in flags.shorthands if chosen.get(s)})[0].values
+    """Flags as words, shorthands first."""
+    words = [short.option for short in flags.shorthands.values() if chosen.get(short.id)]
     for flag in flags.flags.values():
-        if flag.id in chosen and flags.check(flag, chosen[flag.id]) != base[flag.id]:
+        if flag.id in chosen:
             words += spelled(flag, flags.check(flag, chosen[flag.id]))
     return words
 
@@ -234,6 +243,3 @@ def other_words(request: Request) -> list[str]:
     from fitcheck.cli.words import other_words as words
 
     return words(request.others)
-
-
-__all__ = ["Checked", "check_document", "check_file", "documents_of", "parse", "text_of"]

@@ -19,6 +19,7 @@ from .composition_checks import COMPOSITION_CHECKS, check_given
 from .cross_checks import CROSS_CHECKS
 from .flag_checks import FLAG_CHECKS
 from .formula_checks import FORMULA_CHECKS
+from .importer_checks import IMPORTER_CHECKS
 from .limits import check_amount
 from .mode_checks import MODE_CHECKS
 from .profile_checks import PROFILE_CHECKS
@@ -117,6 +118,7 @@ def check_meaning(rules: Rules, misshapen: bool = False) -> list[Problem]:
         *families,
         *MODE_CHECKS,
         *CHECKPOINT_CHECKS,
+        *IMPORTER_CHECKS,
     ):
         problems += attempted(partial(check_files, rules), misshapen or bool(problems))
     return problems

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputProblem
 from ..record import record, replace
 from .document import Document, Item
-from .mapping import Effect, Entry, Importer, text_of
+from .mapping import COMMAND, Effect, Entry, Importer, matching, text_of
 
 if TYPE_CHECKING:
     from ..flags import FlagSet
@@ -41,7 +42,8 @@ class Imported:
     """
     What a configuration says.
 
-    `flags` are those of its keys, its rules and its program's defaults; `assumed` sentences are
+    `flags` are those of its keys, its rules and its program's defaults, `given` those without the
+    defaults; `assumed` sentences are
     said beside the answer, `unknown` are keys that no mapping lists and `free` those without cost.
     `follow` are files that it names, as (key, path).
     """
@@ -56,6 +58,7 @@ class Imported:
     unknown: tuple[Item, ...]
     free: tuple[Item, ...]
     follow: tuple[tuple[str, str], ...]
+    given: frozenset[str]
 
     def without(self, typed: Collection[str]) -> Imported:
         """The same without what flags settle that a person gave."""
@@ -94,6 +97,7 @@ class Reading:
         self.flags: dict[str, Any] = {}
         self.bounded: list[tuple[Unpriced, str, int]] = []
         self.assumed: list[str] = []
+        self.given: set[str] = set()
         self.follow: list[tuple[str, str]] = []
         self.used: list[Used] = []
 
@@ -114,6 +118,7 @@ class Reading:
         if effect.follow and isinstance(item.value, str):
             self.follow.append((item.key, item.value))
         self.flags.update(found)
+        self.given.update(found)
         return found
 
     def checked(self, item: Item, name: str, value: Any) -> Any:
@@ -146,7 +151,7 @@ class Reading:
             )
             raise self.document.refused(item.key, says)
         silent = value in entry.unless or value in NOTHING
-        effect = entry.values.get(value) or entry.values.get(value.lower())
+        effect = matching(entry.values, value)
         found: dict[str, Any] = {}
         if effect is not None:
             found |= self.take(item, effect)
@@ -208,7 +213,7 @@ class Reading:
         value = self.value(key)
         if "*" in wanted:
             return value not in NOTHING
-        return value in wanted or value.lower() in wanted
+        return any(fnmatchcase(text, one) for text in (value, value.lower()) for one in wanted)
 
 
 def filled(text: str, value: str) -> str:
@@ -231,11 +236,11 @@ def apply(document: Document, importer: Importer, flags: FlagSet) -> Imported:
     for key in importer.model:
         value = reading.value(key)
         if value not in NOTHING and model is None:
-            model, model_key = importer.model[key].get(value, value), key
+            model, model_key = matching(importer.model[key], value) or value, key
     parents = {name.rpartition(".")[0] for name in document.items if "." in name}
     for item in document.items.values():
         entry = importer.entry(item.key)
-        if item.key in importer.model:
+        if item.key in importer.model or (item.key == COMMAND and entry is None):
             continue
         if entry is not None:
             reading.key(item, entry)
@@ -257,11 +262,12 @@ def apply(document: Document, importer: Importer, flags: FlagSet) -> Imported:
         tuple(unknown),
         tuple(free),
         tuple(reading.follow),
+        frozenset(reading.given),
     )
 
 
 def said_free(entry: Entry, item: Item) -> bool:
-    effect = entry.values.get(text_of(item.value))
+    effect = matching(entry.values, text_of(item.value))
     return effect is not None and bool(effect.free)
 
 
@@ -275,7 +281,8 @@ def merged(first: Imported, second: Imported) -> Imported:
     """A configuration with a part that it names; where both set a flag the first one wins."""
     return replace(
         first,
-        flags={**second.flags, **first.flags},
+        flags={**first.flags, **second.flags, **{n: first.flags[n] for n in first.given}},
+        given=first.given | second.given,
         used=(*first.used, *second.used),
         unpriced=(*first.unpriced, *second.unpriced),
         assumed=tuple(dict.fromkeys((*first.assumed, *second.assumed))),

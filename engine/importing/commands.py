@@ -14,7 +14,7 @@ import yaml
 from ..errors import InputProblem
 from ..programs import alone, position
 from .document import Document, Item, read_document
-from .mapping import Importer
+from .mapping import COMMAND, Importer
 
 SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch", ".txt")
 CONTINUED = re.compile(r"\\\s*\n")
@@ -45,11 +45,15 @@ def command_document(path: str, text: str, known: Mapping[str, Importer]) -> Doc
             words = alone(shlex.split(command, comments=True))
         except ValueError:
             continue
-        for importer in known.values():
-            for start in importer.commands:
-                begin = position(words, shlex.split(start))
-                if begin is not None:
-                    return document_of(path, text, line, words[begin:], importer)
+        found = [
+            (begin, len(start.replace("*", "")), name, start)
+            for name, importer in known.items()
+            for start in importer.commands
+            if (begin := position(words, start.split())) is not None
+        ]
+        if found:  # what comes later is what a launcher launches
+            begin, _, name, start = max(found)
+            return document_of(path, text, line, words[begin:], known[name], start)
     starts = ", ".join(f"`{start}`" for importer in known.values() for start in importer.commands)
     raise InputProblem(
         f"{path}: no command that starts a training is known here; known are {starts}."
@@ -66,10 +70,10 @@ def lines_of(text: str) -> list[tuple[int, str]]:
 
 
 def document_of(
-    path: str, text: str, line: int, words: Sequence[str], importer: Importer
+    path: str, text: str, line: int, words: Sequence[str], importer: Importer, start: str
 ) -> Document:
     """The options of a command as keys: `--key value`, `--key=value`, `key=value`, `--switch`."""
-    items: dict[str, Item] = {}
+    items = {COMMAND: Item(COMMAND, start, line, 1)}
     folder = os.path.dirname(path)
     rest = list(words)
     while rest:
@@ -95,7 +99,7 @@ def document_of(
             items.update(read_document(os.path.join(folder, given)).items)
             continue
         items[named] = Item(named, given, line, 1)
-    if not items:
+    if len(items) == 1:
         raise InputProblem(f"{path}: line {line} starts {importer.title} with no option or file.")
     return Document(path, text, items)
 

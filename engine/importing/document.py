@@ -25,6 +25,7 @@ class Item:
     value: Any
     line: int
     column: int
+    path: str = ""  # of the file, where it is one that another names
 
 
 @record(identity=True)

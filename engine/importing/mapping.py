@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import RuleFileError
 from ..record import record
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ..yaml_source import Source
 
 FOLDER = "profiles/importers"
+COMMAND = "(command)"  # the key under which a document has the words that start its program
+Found = TypeVar("Found")
 
 
 @record
@@ -90,6 +92,14 @@ class Importer:
         parts = key.split(".")
         names = [".".join(parts[: n + 1]) for n in range(len(parts))]
         return any(fnmatchcase(name, pattern) for name in names for pattern in self.free)
+
+
+def matching(table: Mapping[str, Found], value: str) -> Found | None:
+    """What a table of values says of one: the value itself, in small letters, or a pattern."""
+    for key in (value, value.lower()):
+        if key in table:
+            return table[key]
+    return next((v for n, v in table.items() if "*" in n and fnmatchcase(value, n)), None)
 
 
 def text_of(value: Any) -> str:

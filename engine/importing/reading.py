@@ -70,4 +70,5 @@ def joined(
     if not parts:
         raise InputProblem(f"{path}, which {document.path} names: not a file that is known here.")
     chosen, _ = recognised(part, parts, None)
-    return merged(imported, apply(part, chosen, flags))
+    elsewhere = {n: replace(item, path=path) for n, item in part.items.items()}
+    return merged(imported, apply(replace(part, items=elsewhere), chosen, flags))

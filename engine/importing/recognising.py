@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from ..errors import InputProblem
 from ..suggest import suggest
 from .document import Document
-from .mapping import Importer
+from .mapping import COMMAND, Importer
 
 
 def recognised(
@@ -21,14 +21,12 @@ def recognised(
     """
     if named is not None:
         return named_importer(known, named), "as --format says"
-    scored = sorted(
-        (
-            (len(found), importer.id, found)
-            for importer in known.values()
-            if (found := signs(document, importer))
-        ),
-        reverse=True,
-    )
+    started = document.items.get(COMMAND)
+    if started is not None:
+        chosen = next(i for i in known.values() if started.value in i.commands)
+        return chosen, f"`{started.value}` starts it"
+    found_in = {name: signs(document, importer) for name, importer in known.items()}
+    scored = sorted((len(found), name, found) for name, found in found_in.items() if found)[::-1]
     if not scored:
         formats = ", ".join(known)
         raise InputProblem(

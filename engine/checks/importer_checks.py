@@ -14,6 +14,8 @@ from ..suggest import suggest
 
 def check_importers(rules: Rules) -> Iterator[Problem]:
     """F106, F201: every flag exists and can have the value; `extends` and `like` lead somewhere."""
+    if rules.mode is not None:
+        return  # their flags are those of training
     try:
         known = mappings(rules.overlays)
     except RuleFileError as error:

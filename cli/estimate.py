@@ -30,6 +30,7 @@ OUTPUT_ONLY = {  # they format an answer, so they need a model
     "form": "--format",
     "fit": "--fit",
     "plot": "--plot",
+    "picture": "--picture",
 }
 PROGRAM = "program"  # key of the context: what options of another program say
 OF_THE_PROGRAM = ("completion", "version")  # options that stand beside no subcommand
@@ -60,9 +61,9 @@ class EstimateCommand(click.Command):
         if mode is not None:
             own = [o for o in own if o.name not in OF_THE_PROGRAM]
             own += [options.fit_option()] if mode.fit else []
-            own += [options.plot_option()] if mode.plots else []
             engines = any(flag.of for flag in rules.flags.flags.values())
             own += [options.command_option()] if engines else []
+        own += options.plot_options() if mode is None or mode.plots else []
         super().__init__(
             mode.command if mode else "estimate",
             params=[options.model_argument(), *options.flag_options(rules.flags), *own],
@@ -161,6 +162,10 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
             from fitcheck.cli.plot import check_target
 
             check_target(values["plot"])
+        if values.get("picture"):
+            from fitcheck.cli.plot import check_names
+
+            check_names(rules, values["picture"], values["plot"])
     except InputProblem as error:
         raise click.UsageError(str(error), ctx) from None
     take_model_from_derive(values, rules)

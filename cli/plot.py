@@ -7,13 +7,14 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fitcheck.engine.errors import FitcheckError, InputProblem
 
 if TYPE_CHECKING:
     from fitcheck.engine.report import Report
+    from fitcheck.engine.rules import Rules
 
 TERMINAL = ("-", "terminal")
 FORMATS = {".png": "png", ".svg": "svg"}
@@ -51,13 +52,22 @@ def check_target(target: str) -> None:
         ) from None
 
 
-def to_file(report: Report, target: str) -> None:
+def check_names(rules: Rules, names: Sequence[str], target: str | None) -> None:
+    """Raise `InputProblem` before anything is computed where --picture names none."""
+    from fitcheck.engine.pictures import refuse_unknown
+
+    if target is None:
+        raise InputProblem("--picture chooses what --plot draws: give --plot FILE too.")
+    refuse_unknown(rules.plots, names)
+
+
+def to_file(report: Report, target: str, names: Sequence[str] = ()) -> None:
     """Write the pictures in one step, so that there is never half a file; raises FitcheckError."""
     from fitcheck.cli.plot_file import draw
 
     form = form_of(target)
     assert form is not None  # check_target has refused others
-    made = draw(report, form)
+    made = draw(report, form, names)
     place = os.path.realpath(target)  # a link stays one
     try:
         replace(place, made)
@@ -102,5 +112,5 @@ def to_terminal(report: Report, values: Mapping[str, Any]) -> None:
     if stream is None:
         return
     target = console(values["no_color"], stream=stream)
-    lines = drawing(report, target.width, stream.encoding)
+    lines = drawing(report, target.width, stream.encoding, values.get("picture", ()))
     show([*([] if apart else [""]), *lines], target=target, to=write_error if apart else write)

@@ -36,6 +36,7 @@ SPECIAL = (
     "hints",
     "lists",
     "checkpoint",
+    "plots",
 )  # files of formulas/ that are no formula
 FAMILIES = ("profiles/architectures", "profiles/blocks")
 NO_PROFILES = (

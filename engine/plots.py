@@ -1,4 +1,4 @@
-"""The points of what a mode draws, each an exact evaluation. Needs no plotting library.
+"""The points of curves over a flag, each an exact evaluation. Needs no plotting library.
 
 Between two points nothing is made up: whoever draws joins neighbours, eight to each doubling.
 """
@@ -108,25 +108,6 @@ def plain(value: Bytes) -> int | float:
     return value if isinstance(value, int) else float(value)
 
 
-def pictures(report: Report) -> tuple[Picture, ...]:
-    """
-    What the mode of a report draws, from its `plots:`; none for rules without any.
-
-    All pictures over one flag have one axis, so that they can stand below each other. Raises
-    `FitcheckError` where a quantity cannot be evaluated for the run itself.
-    """
-    mode = report.prepared.rules.mode
-    plots = mode.plots if mode else ()
-    curves = {plot.id: curve_runs(report, plot) for plot in plots}
-    found = []
-    for plot in plots:
-        same = [other for other in plots if other.sweep == plot.sweep]
-        ends = [s for other in same for s in curves[other.id]]
-        first, last = span(report.run, same, [longest for _, _, longest in ends])
-        found.append(draw(report, plot, curves[plot.id], first, last))
-    return tuple(found)
-
-
 def curve_runs(report: Report, plot: Plot) -> list[tuple[dict[str, int], Run, int | None]]:
     """
     For each value of `over` that is drawn: that flag, a run with it, and its longest.
@@ -182,14 +163,13 @@ def draw(
 ) -> Picture:
     """One picture from `first` to `last`."""
     run, mode = report.run, report.prepared.rules.mode
-    assert mode is not None
     here = run.flag(plot.sweep)
     found = []
     for at, there, end in curves:
         xs = grid(first, last, [here, end or here])
         warned = any(c.warns and c.direction == "under" for c in find_caveats(there))
         for curve in plot.curves:
-            label = curve.label or sentence(there, mode.formula, plot.label)
+            label = curve.label or (sentence(there, mode.formula, plot.label) if mode else "")
             points = evaluated(report, there, plot, curve, xs)
             y, low, high = columns(points.values())
             grade = str(report.grade(curve.quantity))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .evaluation import Thunk
     from .flags import FlagSet
     from .modes import Mode
+    from .plot_rules import Drawn
     from .profile import Profile
     from .scope import Scope
     from .units import Units
@@ -103,6 +104,29 @@ class Rules:
 
         names = modes_of(self.roots) if self.mode is None else ()
         return {n: Loader(self.roots, lazy=True, cached=True, mode=n).load() for n in names}
+
+    @cached_property
+    def plots_source(self) -> Source | None:
+        """The file that says what is drawn, read when pictures are asked for; raises `RuleFileError`."""
+        if self.mode is not None:
+            return self.mode.formula.source
+        from .data_cache import read_source
+        from .loading import files_of
+
+        found = files_of(self.roots, "formulas").get("plots")
+        if found is None:
+            return None
+        path, said, overlay = found
+        return read_source(path, said, overlay)
+
+    @cached_property
+    def plots(self) -> tuple[Drawn, ...]:
+        """What can be drawn of a run, in order; raises `RuleFileError`."""
+        if self.mode is not None:
+            return self.mode.plots
+        from .plot_rules import read_plots
+
+        return read_plots(self.plots_source.data["plots"]) if self.plots_source else ()
 
     @property
     def overlays(self) -> tuple[str, ...]:

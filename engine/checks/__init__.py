@@ -20,6 +20,7 @@ from .flag_checks import FLAG_CHECKS
 from .formula_checks import FORMULA_CHECKS
 from .limits import check_amount
 from .mode_checks import MODE_CHECKS
+from .plot_checks import PLOT_CHECKS
 from .profile_checks import PROFILE_CHECKS
 from .shape import check_shape
 from .status_checks import STATUS_CHECKS
@@ -113,6 +114,7 @@ def check_meaning(rules: Rules, misshapen: bool = False) -> list[Problem]:
         *STATUS_CHECKS,
         *families,
         *MODE_CHECKS,
+        *PLOT_CHECKS,
         *CHECKPOINT_CHECKS,
     ):
         problems += attempted(partial(check_files, rules), misshapen or bool(problems))

@@ -118,14 +118,16 @@ class Canvas:
         self.cells[row][column] = (chr(BRAILLE + self.dots[row][column]), style)
 
 
-def drawing(report: Report, width: int, encoding: str | None) -> list[Text]:
+def drawing(
+    report: Report, width: int, encoding: str | None, names: Sequence[str] = ()
+) -> list[Text]:
     """
     All pictures below each other, each line at most `width` columns.
 
     `encoding` is that of the stream, which decides between braille and ASCII.
     """
     signs = signs_for(encoding)
-    pictures = report.pictures()
+    pictures = report.pictures(*names)
     title, flags = head(report, pictures)
     lines = [Text(fit(f"{title}{f' ({flags})' if flags else ''}", width), style="bold")]
     for picture in pictures:

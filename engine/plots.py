@@ -147,9 +147,10 @@ def span(run: Run, plots: Iterable[Plot], ends: Iterable[int | None]) -> tuple[i
     plots = list(plots)
     flag = run.rules.flags.flags[plots[0].sweep]
     here: int = run.flag(flag.id)
-    known = [end for end in ends if end]
+    beyond = 1 if any(plot.over for plot in plots) else 2  # a curve alone goes on behind its end
+    known = [end * beyond for end in ends if end]
     reach = known or [plot.reach for plot in plots]
-    first = min([here // 2, *known, *(plot.start for plot in plots)])
+    first = min([here // 2, *(end // beyond for end in known), *(plot.start for plot in plots)])
     first = max(1 << max(first, 1).bit_length() - 1, flag.low)
     return first, min(max(1 << (max(2 * here, *reach) - 1).bit_length(), 2 * first), flag.high)
 

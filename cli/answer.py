@@ -28,8 +28,13 @@ class Request:
     told: tuple[str, ...] = ()  # what another program's command asks for and is not priced
 
 
-def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
-    """Estimate and print; returns the exit status of the verdict."""
+def answer(
+    rules: Rules,
+    request: Request,
+    values: dict[str, Any],
+    seen: Callable[[Report], None] | None = None,
+) -> int:
+    """Estimate and print; returns the exit status of the verdict. `seen` is told the answer."""
     from fitcheck.engine.report import build_report
     from fitcheck.engine.sources import waiting
 
@@ -44,6 +49,8 @@ def answer(rules: Rules, request: Request, values: dict[str, Any]) -> int:
         told=request.told,
     )
     report = build_report(prepared)
+    if seen is not None:
+        seen(report)
     draw_below = drawn(report, values) if values.get("plot") else None
     if values["derive"] is not None:
         component = None if values["derive"] == ALL else values["derive"]

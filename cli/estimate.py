@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fitcheck.cli import options
 from fitcheck.cli.answer import ALL, Request, answer
-from fitcheck.cli.output import write, write_error
+from fitcheck.cli.output import write
 from fitcheck.engine.api import choose_card, rules_for
 from fitcheck.engine.errors import InputProblem
+from fitcheck.engine.machine import is_here
 
 if TYPE_CHECKING:
     from fitcheck.engine.rules import Rules
@@ -37,6 +39,7 @@ OF_THE_PROGRAM = ("completion", "version")  # options that stand beside no subco
 EXAMPLES = (
     "fitcheck meta-llama/Llama-3.1-8B --qlora --lora-r 64 --flash-attn --gpu 4090",
     "fitcheck ./my-model/config.json --no-lora --gpu h100 --json",
+    "fitcheck advise --help  # ranges of batch sizes, lengths and ranks",
     'eval "$(fitcheck --completion bash)"     # complete names with the tab key',
 )
 REPEATED = ("gpu", "vram_mib", "source", "rules")  # they belong in a command that is proposed
@@ -54,6 +57,7 @@ class EstimateCommand(click.Command):
     """The estimate, with its options printed in sections."""
 
     context_class = Context
+    left_out: Sequence[str] = ()  # parameters that make no sense where it runs, as in a session
 
     def __init__(self, rules: Rules, overlays: Sequence[str]) -> None:
         self.rules, self.overlays = rules, tuple(overlays)
@@ -83,8 +87,21 @@ class EstimateCommand(click.Command):
             ctx.meta[PROGRAM] = typed and (typed, title)
         return super().parse_args(ctx, args)
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        found = super().get_params(ctx)
+        if not self.left_out:
+            return found
+        kept = [copy(param) for param in found if param.name not in self.left_out]
+        for param in kept:
+            param.required = False  # a session remembers it
+        return kept
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return ["MODEL", "[OPTIONS]"]
+        return self.usable(["MODEL", "[OPTIONS]"])
+
+    def usable(self, pieces: Sequence[str]) -> list[str]:
+        """The words of the usage line without the arguments that are left out."""
+        return [piece for piece in pieces if piece.lower() not in self.left_out]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -97,13 +114,17 @@ class EstimateCommand(click.Command):
             with formatter.section(title):
                 formatter.write_dl(records)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def exit_codes(self) -> Sequence[tuple[str, str]]:
+        """Exit codes and what they say, from the statuses of the rules."""
         codes: dict[int, list[str]] = {}
         for status in self.rules.statuses:
             codes.setdefault(status.exit_code, []).append(status.id.replace("_", " "))
         rows = [(str(code), " or ".join(titles)) for code, titles in sorted(codes.items())]
+        return [*rows, ("2", "the estimate could not be run")]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Exit status"):
-            formatter.write_dl([*rows, ("2", "the estimate could not be run")])
+            formatter.write_dl(list(self.exit_codes()))
         with formatter.section("Examples"):
             for line in self.examples():
                 formatter.write(f"  {line}\n")
@@ -140,22 +161,16 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
         write(script(ctx.find_root().command, values["completion"]))
         return 0
     if values["list_gpus"]:
+        if is_here(values["gpu"] or ""):
+            from fitcheck.cli.machine_table import list_machine
+
+            return list_machine(rules, values["as_json"], values["no_color"])
         from fitcheck.cli.cards_table import list_cards
 
         list_cards(rules, values["as_json"], values["no_color"])
         return 0
-    flags = options.flags_given(typed, rules.flags)
-    told: tuple[str, ...] = ()
     try:
-        flags, told = with_program(ctx, rules, values, flags)
-        if values["stack"]:
-            versions = rules.flags.stack(values["stack"])
-            twice = [name for name in versions if flags.get(name, versions[name]) != versions[name]]
-            if twice:
-                option = rules.flags.spelled(twice[0])
-                raise InputProblem(f"--stack and {option} name two versions: give one.")
-            flags = {**versions, **flags}
-        rules.flags.resolve(flags)
+        flags, told = flags_of(ctx, rules, values, typed)
         if values["model"] or "gpu" in typed or "vram_mib" in typed:
             choose_card(rules, values["gpu"], values["vram_mib"])
         if values.get("plot") is not None:
@@ -170,11 +185,27 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
         raise click.UsageError(str(error), ctx) from None
     take_model_from_derive(values, rules)
     if values["model"] is None:
-        return without_model(ctx, typed)
+        return without_model(ctx, rules, flags, typed)
     if values["form"] and values["derive"] is None:
         raise click.UsageError("--format is the format of --derive: give both.", ctx)
     others = {n: v for n, v in typed.items() if n in REPEATED}
-    return answer(rules, Request(values["model"], flags, others, told), values)
+    return answer(rules, Request(values["model"], flags, others, told), values, ctx.obj)
+
+
+def flags_of(
+    ctx: click.Context, rules: Rules, values: dict[str, Any], typed: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """
+    The flags that the words give, checked, and what they ask for that is not priced.
+
+    Raises `InputProblem`.
+    """
+    mode = rules.mode.id if rules.mode is not None else ""
+    chosen = options.flags_given(typed, rules.flags, ctx, mode)
+    flags, told = with_program(ctx, rules, values, chosen)
+    flags = options.with_stack(rules.flags, values["stack"], flags)
+    rules.flags.resolve(flags)
+    return flags, told
 
 
 def with_program(
@@ -208,17 +239,22 @@ def take_model_from_derive(values: dict[str, Any], rules: Rules) -> None:
         values["model"], values["derive"] = word, ALL
 
 
-def without_model(ctx: click.Context, typed: dict[str, Any]) -> int:
-    """Help where nothing was typed, else what is missing."""
-    if not typed:
-        write_error(ctx.get_help())
-        return 2
+def without_model(
+    ctx: click.Context, rules: Rules, flags: dict[str, Any], typed: dict[str, Any]
+) -> int:
+    """A session that begins with what was typed; an error where one estimate is formatted."""
     formats = [option for name, option in OUTPUT_ONLY.items() if name in typed]
     if formats:
         verb = "formats" if len(formats) == 1 else "format"
         raise click.UsageError(
-            f"MODEL is missing: {' and '.join(formats)} {verb} the estimate of one model.", ctx
+            f"MODEL is missing: {' and '.join(formats)} {verb} the estimate of one model. In a "
+            f"session it is `{ctx.info_name or 'memory'} {formats[0]}`.",
+            ctx,
         )
+    if rules.mode is None:
+        from fitcheck.cli.session.starting import start
+
+        return start(flags, typed, ctx)
     raise click.UsageError(
         "MODEL is missing: give a Hub id, a path of a config.json, or a name of the catalogue.", ctx
     )

@@ -17,6 +17,7 @@ from fitcheck.cli.completion import (
     complete_picture,
     picture_names,
 )
+from fitcheck.engine.errors import InputProblem
 from fitcheck.engine.flags import Flag, FlagSet
 from fitcheck.engine.spelling import opposite
 
@@ -138,7 +139,8 @@ def own_options(default_card: str) -> list[Option]:
             ["gpu", "--gpu"],
             GPU,
             metavar="TEXT",
-            help=f"GPU by name, such as 4090, t4, 'RTX A6000', h100. [default: {default_card}]",
+            help="GPU by name, such as 4090, t4, 'RTX A6000', h100; auto for that of this machine, "
+            f"auto:1 for its second. [default: {default_card}]",
             shell_complete=complete_card,
         ),
         Option(
@@ -149,8 +151,12 @@ def own_options(default_card: str) -> list[Option]:
             help="Memory of a GPU that is not in the database; not all of it counts as usable.",
         ),
         Option(
-            ["list_gpus", "--list-gpus"], GPU, is_flag=True, help="Print the GPU database and exit."
+            ["list_gpus", "--list-gpus"],
+            GPU,
+            is_flag=True,
+            help="Print the GPU database and exit; with --gpu auto the GPUs of this machine.",
         ),
+        config_option(),
         Option(
             ["source", "--source"],
             ORIGIN,
@@ -265,16 +271,80 @@ def model_argument() -> click.Argument:
     return click.Argument(["model"], required=False, shell_complete=complete_model)
 
 
+CONFIG = "config"  # key of the context: the saved run of --config
+
+
+def config_option() -> Option:
+    """A saved run, whose values are taken where nothing is typed."""
+    return Option(
+        [CONFIG, "--config"],
+        ORIGIN,
+        type=click.Path(),
+        metavar="FILE",
+        is_eager=True,  # before the options that it gives values to
+        callback=take_config,
+        help="A saved run (`save FILE` in a session): its model, card and flags, where none is "
+        "typed.",
+    )
+
+
+def take_config(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
+    """Read a saved run; click then takes from it what is not typed."""
+    if path is None or ctx.resilient_parsing:
+        return path
+    from fitcheck.engine.run_file import SWEEP, read_run
+
+    try:
+        saved = read_run(path)
+    except InputProblem as problem:
+        raise click.UsageError(str(problem), ctx) from None
+    ctx.meta[CONFIG] = saved
+    own = {p.name for p in ctx.command.params}
+    sweep = {n: str(v) for n, v in saved.sections.get(SWEEP, {}).items()}
+    found = {**sweep, **saved.top}
+    ctx.default_map = {name: value for name, value in found.items() if name in own}
+    return path
+
+
 def given(ctx: click.Context) -> dict[str, Any]:
-    """The parameters that were typed, in the order of declaration."""
+    """What was typed, and what a saved run says beside it, in the order of declaration."""
+    sources = {p.name: ctx.get_parameter_source(p.name) for p in ctx.command.params if p.name}
+    typed = {n for n, source in sources.items() if source is ParameterSource.COMMANDLINE}
+    saved = {n for n, source in sources.items() if source is ParameterSource.DEFAULT_MAP}
+    if "gpu" in typed and "vram_mib" in saved:  # that is the memory of another card
+        ctx.params["vram_mib"] = None
+        saved.discard("vram_mib")
     return {
         name: ctx.params[name]
-        for name in (p.name for p in ctx.command.params)
-        if name in ctx.params and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        for name in sources
+        if name in ctx.params and name != CONFIG and name in typed | saved
     }
 
 
-def flags_given(typed: Mapping[str, Any], flags: FlagSet) -> dict[str, Any]:
-    """The typed flags and shorthands alone, as the engine takes them."""
+def flags_given(
+    typed: Mapping[str, Any], flags: FlagSet, ctx: click.Context | None = None, section: str = ""
+) -> dict[str, Any]:
+    """
+    The flags and shorthands alone, as the engine takes them, over those of a saved run.
+
+    Raises `InputProblem`.
+    """
     known = {*flags.flags, *flags.shorthands}
-    return {name: value for name, value in typed.items() if name in known}
+    found = {name: value for name, value in typed.items() if name in known}
+    if ctx is None or CONFIG not in ctx.meta:
+        return found
+    from fitcheck.engine.run_file import TRAINING
+    from fitcheck.engine.sticky import folded
+
+    return folded(flags, ctx.meta[CONFIG].flags(section or TRAINING, flags), found)
+
+
+def with_stack(flags: FlagSet, stack: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags with the versions of --stack; raises `InputProblem` where both name one."""
+    if not stack:
+        return dict(given)
+    versions = flags.stack(stack)
+    twice = [name for name in versions if given.get(name, versions[name]) != versions[name]]
+    if twice:
+        raise InputProblem(f"--stack and {flags.spelled(twice[0])} name two versions: give one.")
+    return {**versions, **given}

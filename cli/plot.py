@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import stat
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fitcheck.engine.atomic_file import replace
 from fitcheck.engine.errors import FitcheckError, InputProblem
 
 if TYPE_CHECKING:
@@ -68,35 +66,10 @@ def to_file(report: Report, target: str, names: Sequence[str] = ()) -> None:
     form = form_of(target)
     assert form is not None  # check_target has refused others
     made = draw(report, form, names)
-    place = os.path.realpath(target)  # a link stays one
     try:
-        replace(place, made)
+        replace(target, made)
     except OSError as error:
         raise FitcheckError(f"--plot {target}: {error.strerror or error}.") from None
-
-
-def replace(place: str, made: bytes) -> None:
-    """The file at a place, new or instead of an old one; raises OSError and leaves the old one."""
-    handle, beside = tempfile.mkstemp(prefix=".fitcheck-", dir=os.path.dirname(place))
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(made)
-        os.chmod(beside, mode_of(place))
-        os.replace(beside, place)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
-        raise
-
-
-def mode_of(place: str) -> int:
-    """The permissions that a file has, or that a new one gets."""
-    try:
-        return stat.S_IMODE(os.stat(place).st_mode)
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
 
 
 def to_terminal(report: Report, values: Mapping[str, Any]) -> None:

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 def top_of(picture: Stack) -> float:
     """The upper bound, with room for a label above what is highest."""
-    heights = [*(c.total for c in picture.columns), picture.high, *(v for _, v in heights_of(picture))]
+    heights = [
+        *(c.total for c in picture.columns),
+        picture.high,
+        *(v for _, v in heights_of(picture)),
+    ]
     return max(*heights, 1) * (1 + ABOVE)
 
 

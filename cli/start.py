@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 VARIABLE_OF_FOLDERS = "FITCHECK_RULES"  # folders with rule files, separated as in PATH
 VARIABLE_OF_COMPLETION = "_FITCHECK_COMPLETE"  # set by the shell's script when it asks for names
 SUBCOMMANDS = {  # name to the module whose build(overlay folders) makes the click command
+    "advise": "fitcheck.cli.advise",
+    "compare": "fitcheck.cli.compare",
     "estimate": "fitcheck.cli.estimate",
     "models": "fitcheck.cli.models",
+    "optimize": "fitcheck.cli.optimize",
     "rules": "fitcheck.cli.rules",
 }
 HELP = (["--help"], ["-h"])

@@ -77,7 +77,7 @@ def header(report: Report, width: int) -> list[RenderableType]:
     """What was estimated: model, card, source, settings (dim where they are the default)."""
     prepared = report.prepared
     title = Text().append(harmless(prepared.model.name), style="bold")
-    title.append(" on " if prepared.card.listed else " on a ")
+    title.append(" on " if prepared.card.listed or prepared.card.here else " on a ")
     title.append(prepared.card.title, style="bold")
     facts = []
     for name, says in (("parameters", "parameters"), ("trainable_parameters", "trained")):

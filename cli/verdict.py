@@ -43,7 +43,7 @@ def rows(facts: Sequence[tuple[str, RenderableType]]) -> Table:
     """Labels and what they say."""
     grid = Table.grid(padding=(0, 2, 0, 0), expand=True)
     grid.add_column(style="dim", no_wrap=True, width=LABEL)
-    grid.add_column(ratio=1)
+    grid.add_column(ratio=1, overflow="fold")  # a path longer than a line is shown in full
     for label, text in facts:
         grid.add_row(label, text)
     return grid

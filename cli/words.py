@@ -35,10 +35,12 @@ def count(value: int | Fraction) -> str:
     return str(value)
 
 
-def settings_words(flags: FlagSet, settings: Settings) -> list[tuple[str, bool]]:
-    """The resolved flags in words, each with whether it differs from its default."""
+def settings_words(
+    flags: FlagSet, settings: Settings, of: Mapping[str, Flag] | None = None
+) -> list[tuple[str, bool]]:
+    """The resolved flags (all, or these) in words, each with whether it is not its default."""
     words = []
-    for flag in flags.flags.values():
+    for flag in (flags.flags if of is None else of).values():
         value = settings.values[flag.id]
         if _idle(flags, flag, settings):
             continue

@@ -12,15 +12,17 @@ from .paths import bundled_root
 from .record import replace
 
 if TYPE_CHECKING:  # imported where they are used: --help needs none of them
+    from .advice import Advice
     from .architecture import Model
     from .cards import Card
     from .report import Prepared, Report
     from .rules import Rules
     from .sources import Source
+    from .yaml_source import Source as FileSource
 
 SOURCES: tuple[Source, ...] = ("auto", "local", "catalogue", "hub")
 
-__all__ = ["estimate", "prepare", "rules_for"]
+__all__ = ["advise", "estimate", "prepare", "rules_for"]
 
 
 @lru_cache(maxsize=8)
@@ -78,7 +80,8 @@ def estimate(
         Hub id, path of a `config.json` or its folder, name of the bundled catalogue, or the parsed
         config itself.
     gpu : str, optional
-        Key or alias of a card (default: the one of `formulas/flags.yaml`).
+        Key or alias of a card (default: the one of `formulas/flags.yaml`), or "auto" for that of
+        this machine.
     vram_mib : int, optional
         Memory of a card that has no file. [MiB]
     rules : str or sequence of str, optional
@@ -132,6 +135,67 @@ def estimate(
     )
 
 
+def advise(
+    model: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    gpu: str | None = None,
+    vram_mib: int | None = None,
+    rules: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = (),
+    source: Source = "auto",
+    sweep: Mapping[str, Any] | None = None,
+    **flags: Any,
+) -> Advice:
+    """
+    Sweep a grid of configurations: the edge of what fits, where each axis ends, what a step costs.
+
+    Parameters
+    ----------
+    model, gpu, vram_mib, rules, source
+        As for `estimate`.
+    sweep : mapping, optional
+        Further flags, or `gpu`, to their values: `{"optimizer": ["adamw", "adam8bit"]}`.
+    **flags
+        The axes of `formulas/advise.yaml` by the name of their list (`seq_lens=[1024, 2048]`, or a
+        text such as `"512..8192:512"`), bounds such as `max_seq_len`, and flags as for `estimate`,
+        which are held fixed.
+
+    Returns
+    -------
+    Advice
+        Frozen; bytes are exact. `to_dict()` is the JSON of `fitcheck advise --json`.
+
+    Raises
+    ------
+    InputProblem
+        A value, the card or the model cannot be used, or the sweep is too large.
+    Refusal
+        Nothing of what is swept is modelled.
+    RuleFileError
+        A rule file is wrong.
+
+    Examples
+    --------
+    >>> advice = advise("meta-llama/Llama-3.1-8B", gpu="4090", qlora=True, seq_lens=[1024, 2048])
+    >>> advice.recommended.values, advice.exit_code          # doctest: +SKIP
+    ({'batch_size': 4, 'seq_len': 1024, 'lora_r': 256}, 0)
+    """
+    from .advisor import advise as swept
+
+    if isinstance(rules, (str, os.PathLike)):
+        rules = (rules,)
+    folders = tuple(os.fspath(folder) for folder in rules or ())
+    return swept(
+        rules_for(folders),
+        model,
+        flags,
+        sweep or {},
+        gpu=gpu,
+        vram_mib=vram_mib,
+        source=source,
+        folders=folders,
+    )
+
+
 def prepare(
     rules: Rules,
     model: str | os.PathLike[str] | Mapping[str, Any],
@@ -142,15 +206,20 @@ def prepare(
     flags: Mapping[str, Any],
     parameters: int | None = None,
     told: Sequence[str] = (),
+    checkpoint: FileSource | None = None,
 ) -> Prepared:
-    """Flags, card and model resolved, nothing computed yet."""
+    """
+    Flags, card and model resolved, nothing computed yet.
+
+    `checkpoint` says what else is read of the model, in place of the checkpoint file of the rules.
+    """
     from .profile_defaults import filled
     from .report import Prepared
 
     card = choose_card(rules, gpu, vram_mib)
     settings = filled(rules, rules.flags.resolve(flags), card.facts())
     stack = rules.flags.versions(settings)
-    canonical = read_model(rules, model, source, parameters, stack)
+    canonical = read_model(rules, model, source, parameters, stack, checkpoint)
     settings = rules.flags.following(settings, canonical.stored, canonical.origin)
     found = Prepared(rules, settings, card, canonical, tuple(told))
     beside = rules.mode.beside if rules.mode is not None else None
@@ -177,6 +246,17 @@ def choose_card(rules: Rules, gpu: str | None, vram_mib: int | None) -> Card:
             f"gpu has to be a name such as {rules.flags.default_card!r}, not {gpu!r}.", flag="gpu"
         )
     name = rules.flags.default_card if gpu is None else gpu
+    if name[:4].casefold() == "auto":
+        from .machine import card_here, is_here
+
+        if is_here(name):  # never kept: what is free changes
+            if vram_mib is not None:
+                raise InputProblem(
+                    f"--gpu {name} reads the memory of this machine: leave out --vram-mib, or name "
+                    "the card.",
+                    flag="vram_mib",
+                )
+            return card_here(rules, name)
     card = rules.found_cards.get(name) or (None if rules.overlays else compiled_card(name))
     if card is None:
         card = find_card(name, rules.folders("gpus"), rules.units)
@@ -190,12 +270,13 @@ def read_model(
     source: Source,
     parameters: int | None = None,
     stack: Mapping[str, Any] | None = None,
+    checkpoint: FileSource | None = None,
 ) -> Model:
     """
     The canonical model behind what a person typed.
 
     `parameters` replaces the source's count; `stack` are library versions, those of the flags'
-    defaults where it is not given.
+    defaults where it is not given; `checkpoint` stands in for the checkpoint file of the rules.
     """
     from .architecture import refuse_unsupported, resolve
     from .sources import RawModel, load_model
@@ -219,14 +300,15 @@ def read_model(
         raw = load_model(model, source=source, check=check)
     count = raw.reported_params if parameters is None else parameters
     versions = rules.stack if stack is None else stack
-    answered = () if rules.checkpoint is None else rules.checkpoint.data["present"]
+    checkpoint = checkpoint or rules.checkpoint
+    answered = () if checkpoint is None else checkpoint.data.get("present", ())
     found = resolve(
         rules.architectures, raw.name, raw.config, raw.source, count, raw.place, versions, answered
     )
-    if rules.checkpoint is not None:
+    if checkpoint is not None:
         from .checkpoint import stored_facts
 
-        facts, origins, remarks = stored_facts(rules.checkpoint, raw, versions)
+        facts, origins, remarks = stored_facts(checkpoint, raw, versions)
         found = replace(
             found,
             stored=facts,

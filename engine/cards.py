@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 NO_EVIDENCE: Mapping[str, tuple[Evidence, ...]] = MappingProxyType({})
 
 
+FACTS = ("id", "total", "usable", "listed", "here", "free", "display")  # beside the fields
 FIELDS = ("vendor", "class", "architecture", "compute_capability")
 UNKNOWN = "unknown"  # what a card that is known by its memory alone has in these
 
@@ -44,6 +45,9 @@ class Card:
     mark: Mark | None = None
     overlay: bool = False
     note: str = ""
+    free: int = 0  # bytes that are free now, of a card of this machine
+    display: str = "none"  # what takes of them beside the run
+    here: Mapping[str, Any] = MappingProxyType({})  # what the machine says of it; empty elsewhere
 
     def facts(self) -> dict[str, Any]:
         """What formulas and profiles may read of a card."""
@@ -54,6 +58,9 @@ class Card:
             "total": self.total,
             "usable": self.usable,
             "listed": self.listed,
+            "here": bool(self.here),
+            "free": self.free,
+            "display": self.display,
         }
 
 

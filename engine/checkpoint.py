@@ -40,7 +40,7 @@ def stored_facts(
         reader.read_fields()
         for name in facts.keys() & always.keys():
             facts[name], origins[name] = reader.values[name], reader.origin[name]
-    if any(inside(raw.config, key) is not None for key in data["present"]):
+    if any(inside(raw.config, key) is not None for key in data.get("present", ())):
         reader = _reader(checkpoint, raw, stack, data)
         reader.read_fields()
         for name in (facts.keys() & reader.values.keys()) - (always or {}).keys():
@@ -51,10 +51,11 @@ def stored_facts(
                 origins[name] = str(reader.values[f"{name}_from"])
     remarks: tuple[str, ...] = ()
     try:
-        sizes = raw.tensors() if raw.tensors is not None else {}
+        wanted = raw.tensors if data.get("tensors") else None
+        sizes = wanted() if wanted is not None else {}
     except ExtraMissing as missing:  # config.json alone still prices them
         sizes, remarks = {}, (str(missing),)
-    for name, words in data["tensors"].items() if sizes else ():
+    for name, words in data.get("tensors", {}).items() if sizes else ():
         facts[name] = sum(n for tensor, n in sizes.items() if not words or _ends(tensor, words))
         origins[name] = f"the headers of the tensors ({raw.source})"
     return facts, origins, remarks

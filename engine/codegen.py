@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from . import expression as ex
@@ -260,7 +261,8 @@ class Module:
             self.function(flags.source.path, conflict.when_text, flags.scope())
         if rules.hints is not None:
             scope = rules.open_scope()
-            for entry in (*rules.hints.data["hints"], *rules.hints.data["levers"]):
+            parts = (rules.hints.data.get(part, ()) for part in ("hints", "levers", "recommend"))
+            for entry in chain.from_iterable(parts):
                 self.function(rules.hints.path, str(entry["when"]), scope)
                 for name, value in entry["change"].items():
                     if flags.flags[name].kind == "integer" and isinstance(value, str):

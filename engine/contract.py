@@ -10,7 +10,10 @@ from .template import MIB
 from .versions import Version
 
 if TYPE_CHECKING:
-    from .report import Report
+    from .report import Prepared, Report
+
+
+CARD = "gpu"  # key of the block with the card
 
 
 def version() -> str:
@@ -29,17 +32,11 @@ def to_dict(report: Report) -> dict[str, Any]:
     Every `*_mib` value is rounded to two decimals; `*_bytes` values are exact.
     """
     prepared, rules = report.prepared, report.prepared.rules
-    card = prepared.card
     result: dict[str, Any] = {
         "fitcheck_version": version(),
-        "model": model_block(report),
-        "gpu": {
-            "name": card.title,
-            "vram_mib": whole_mib(card.total),
-            "usable_mib": None,
-            "key": card.id,
-        },
-        block_name(report): flags_block(report),
+        "model": model_block(prepared),
+        CARD: card_block(prepared),
+        block_name(prepared): flags_block(prepared),
         "stack": {n: str(v) for n, v in rules.flags.versions(prepared.settings).items()},
     }
     for formula in sorted(rules.formulas.values(), key=lambda f: (f.order, f.id)):
@@ -74,6 +71,29 @@ def to_dict(report: Report) -> dict[str, Any]:
     return result
 
 
+def run_blocks(prepared: Prepared, also: str = "") -> dict[str, Any]:
+    """
+    What answers about several cards or settings begin with: version, model, flags, libraries.
+
+    Quantities are put in under `model`, and under the block `also`.
+    """
+    rules = prepared.rules
+    result: dict[str, Any] = {
+        "fitcheck_version": version(),
+        "model": model_block(prepared),
+        block_name(prepared): flags_block(prepared),
+        "stack": {n: str(v) for n, v in rules.flags.versions(prepared.settings).items()},
+    }
+    if also == CARD:
+        result[CARD] = card_block(prepared)
+    run = prepared.run_with(())
+    for formula in rules.formulas.values():
+        for key, unit in formula.json.items():
+            if formula.per is None and key.partition(".")[0] in ("model", also):
+                put(result, key, converted(run.value(formula.id), unit))
+    return result
+
+
 def card_grade(report: Report) -> dict[str, Any]:
     """What the figures of the card rest on."""
     from .grades import grade_of, weakest
@@ -82,8 +102,20 @@ def card_grade(report: Report) -> dict[str, Any]:
     return weakest(proofs).to_dict() if proofs else {"grade": "assumed", "rows": 0, "cards": []}
 
 
-def model_block(report: Report) -> dict[str, Any]:
-    model = report.prepared.model
+def card_block(prepared: Prepared) -> dict[str, Any]:
+    """The card, with what this machine says of it where it is one of it."""
+    card = prepared.card
+    return {
+        "name": card.title,
+        "vram_mib": whole_mib(card.total),
+        "usable_mib": None,
+        "key": card.id,
+        **card.here,
+    }
+
+
+def model_block(prepared: Prepared) -> dict[str, Any]:
+    model = prepared.model
     return {
         "name": model.name,
         "num_params": None,
@@ -101,16 +133,16 @@ def _json(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def block_name(report: Report) -> str:
+def block_name(prepared: Prepared) -> str:
     """The key that holds the flags."""
-    mode = report.prepared.rules.mode
+    mode = prepared.rules.mode
     return mode.block if mode is not None else "training"
 
 
-def flags_block(report: Report) -> dict[str, Any]:
+def flags_block(prepared: Prepared) -> dict[str, Any]:
     """The resolved flags under their JSON names."""
-    flags, values = report.prepared.rules.flags, report.prepared.settings.values
-    origin = report.prepared.settings.origin
+    flags, values = prepared.rules.flags, prepared.settings.values
+    origin = prepared.settings.origin
     block: dict[str, Any] = {}
     for flag in flags.flags.values():
         if flag.json is None:
@@ -119,7 +151,7 @@ def flags_block(report: Report) -> dict[str, Any]:
         if flag.null_without and not values[flag.null_without]:
             value = None
         block[flag.json] = plain(value)
-        if flag.follows and origin[flag.id] == report.prepared.model.origin.get(flag.follows):
+        if flag.follows and origin[flag.id] == prepared.model.origin.get(flag.follows):
             block[f"{flag.json}_from"] = origin[flag.id]
     return block
 

@@ -451,6 +451,8 @@ def proof(evidence: Evidence, run: Run) -> Proof:
 
 def card_origin(card: Card, name: str) -> str:
     """Where a figure of the card came from."""
+    if card.here and name != "usable":
+        return f"{card.here['source']} on this machine"
     if not card.listed:
         return "flag --vram-mib"
     proofs = card.evidence.get(name, ())

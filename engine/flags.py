@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,7 @@ class Conflict:
     when: ex.Node
     when_text: str
     says: str
+    yields: tuple[str, ...] = ()  # a kept value of these gives way to what is typed now
 
 
 Conflict.when = Parsed("when")  # type: ignore[assignment]
@@ -185,6 +186,12 @@ class FlagSet:
         InputProblem
             An unknown flag, a value outside its domain, or a combination that is not modelled.
         """
+        settings, explicit = self.settled(given)
+        self.refuse_conflicts(settings, explicit)
+        return settings
+
+    def settled(self, given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
+        """`resolve` without a look at conflicts, and what was given explicitly by flag id."""
         known = self.names()
         explicit: dict[str, Any] = {}
         for name, value in given.items():
@@ -210,9 +217,8 @@ class FlagSet:
                 origin.update(dict.fromkeys(short.sets, short.option))
         for flag_id, value in explicit.items():
             values[flag_id], origin[flag_id] = value, self.flags[flag_id].option
-        settings = Settings({n: self.check(self.flags[n], v) for n, v in values.items()}, origin)
-        self.refuse_conflicts(settings, explicit)
-        return settings
+        checked = {n: self.check(self.flags[n], v) for n, v in values.items()}
+        return Settings(checked, origin), explicit
 
     def following(
         self, settings: Settings, facts: Mapping[str, Any], origins: Mapping[str, str]
@@ -255,10 +261,15 @@ class FlagSet:
 
     def refuse_conflicts(self, settings: Settings, explicit: Mapping[str, Any]) -> None:
         """Raise `InputProblem` for the first conflict that holds."""
+        for conflict in self.conflicting(settings, explicit):
+            raise InputProblem(fill(conflict.says, settings.values))
+
+    def conflicting(self, settings: Settings, explicit: Mapping[str, Any]) -> Iterator[Conflict]:
+        """The conflicts that hold, in the order of the file."""
         for conflict in self.conflicts:
             given = all(g in explicit for g in conflict.given)
             if given and self.holds(conflict)(FlagValues(settings), NO_LOOP):
-                raise InputProblem(fill(conflict.says, settings.values))
+                yield conflict
 
     def possible(self, values: Mapping[str, Any]) -> bool:
         """Whether a combination of discrete flags can occur at all."""

@@ -157,7 +157,8 @@ def conflicts(source: Source) -> list[Conflict]:
         when: Any = Unparsed(source, ("conflicts", index, "when"), entry["when"])
         when.parse()  # said here, where every problem of the file is
         given = tuple(entry.get("given", ()))
-        found.append(Conflict(entry["id"], given, when, entry["when"], entry["says"]))
+        yields = tuple(entry.get("yields", ()))
+        found.append(Conflict(entry["id"], given, when, entry["when"], entry["says"], yields))
     return found
 
 

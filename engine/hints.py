@@ -11,6 +11,7 @@ from .evaluation import NO_LOOP
 from .flags import check_value
 from .record import record
 from .report import Prepared, is_refused, status_of
+from .rules import Status
 from .run import Run
 from .template import MIB
 
@@ -62,6 +63,7 @@ class Proposal:
     status: str
     title: str
     safe: bool
+    levers: tuple[Lever, ...] = ()  # what was pulled for it, in order
 
     def to_dict(self) -> dict[str, Any]:
         """The form in the JSON contract; `changes` are keywords of `estimate`."""
@@ -161,19 +163,19 @@ def propose(prepared: Prepared, goal: str = FITS) -> Proposal | None:
     if _reached(run, goal):
         return None
     for lever in levers:
-        alone = None if lever.get("repeat") else _pull(run, [lever], goal)
+        alone = None if lever.get("repeat") else pull(run, [lever], goal)
         if alone is not None:
-            return _proposal(prepared, goal, run, *alone)
-    found = _pull(run, levers, goal)
+            return proposal_of(prepared, goal, run, *alone)
+    found = pull(run, levers, goal)
     if found is None:
         return None
     end, used = found
     for position in reversed(range(len(used))):  # some were pulled in vain; the dearest goes first
         fewer = used[:position] + used[position + 1 :]
-        after = _pull_each(run, fewer)
+        after = pull_each(run, fewer)
         if _reached(after, goal):
             end, used = after, fewer
-    return _proposal(prepared, goal, run, end, used)
+    return proposal_of(prepared, goal, run, end, used)
 
 
 def _reached(run: Run, goal: str) -> bool:
@@ -183,7 +185,7 @@ def _reached(run: Run, goal: str) -> bool:
     return bool(run.value(run.rules.hints.data["fits"]))
 
 
-def _pull(run: Run, levers: Sequence[Lever], goal: str) -> tuple[Run, list[Lever]] | None:
+def pull(run: Run, levers: Sequence[Lever], goal: str) -> tuple[Run, list[Lever]] | None:
     """The first run that is there while levers are added in order, with the levers it took.
 
     After each one those that were passed over get another chance: a lever may only apply, or only
@@ -192,7 +194,7 @@ def _pull(run: Run, levers: Sequence[Lever], goal: str) -> tuple[Run, list[Lever
     used: list[Lever] = []
     for position, lever in enumerate(levers):
         for _ in range(MOST_PULLS if lever.get("repeat") else 1):
-            after = _apply(run, lever)
+            after = apply(run, lever)
             if after is None:
                 break
             run = after
@@ -200,20 +202,20 @@ def _pull(run: Run, levers: Sequence[Lever], goal: str) -> tuple[Run, list[Lever
             if _reached(run, goal):
                 return run, used
             for earlier in levers[:position]:
-                again = None if earlier in used else _apply(run, earlier)
+                again = None if earlier in used else apply(run, earlier)
                 if again is not None and _reached(again, goal):
                     return again, [*used, earlier]
     return None
 
 
-def _pull_each(run: Run, levers: Sequence[Lever]) -> Run:
+def pull_each(run: Run, levers: Sequence[Lever]) -> Run:
     """The run after these levers, without those that do not apply."""
     for lever in levers:
-        run = _apply(run, lever) or run
+        run = apply(run, lever) or run
     return run
 
 
-def _apply(run: Run, lever: Lever) -> Run | None:
+def apply(run: Run, lever: Lever) -> Run | None:
     """The run after one lever; None where it does not apply or the result is not modelled."""
     if not _evaluate(run, str(lever["when"])):
         return None
@@ -223,19 +225,28 @@ def _apply(run: Run, lever: Lever) -> Run | None:
         return None
 
 
-def _proposal(
+def proposal_of(
     prepared: Prepared, goal: str, start: Run, end: Run, levers: Sequence[Lever]
-) -> Proposal | None:
+) -> Proposal:
+    """The run at the end of these levers, as changes of the one at the start."""
     assert end.rules.hints is not None
     before, after = start.facts.settings.values, end.facts.settings.values
     changes = {name: value for name, value in after.items() if value != before[name]}
     says = tuple(dict.fromkeys(str(lever["says"]) for lever in levers))
     total = end.value(end.rules.hints.data["price"])
-    unsettled = prepared.changed(**changes).unsettled()
-    if bool(unsettled) != end.fact("run", "unsettled"):  # another profile, a draft or none
-        end = prepared.changed(**changes).run_with(unsettled)
-    status = status_of(end)
-    return Proposal(goal, changes, says, total, after, status.id, status.title, status.safe)
+    status = status_after(prepared, changes, end)
+    return Proposal(
+        goal, changes, says, total, after, status.id, status.title, status.safe, tuple(levers)
+    )
+
+
+def status_after(prepared: Prepared, changes: Mapping[str, Any], run: Run) -> Status:
+    """The status of a run after changes, which may choose another profile, a draft or none."""
+    changed = prepared.changed(**changes)
+    unsettled = changed.unsettled()
+    if bool(unsettled) != run.fact("run", "unsettled"):
+        run = changed.run_with(unsettled)
+    return status_of(run)
 
 
 def smallest_card(prepared: Prepared) -> Offer | None:

@@ -29,15 +29,8 @@ T = TypeVar("T")
 Roots = Sequence[tuple[str, bool]]  # (folder, is an overlay), in order of precedence
 Files = Mapping[str, "tuple[Source, bool]"]  # stem to (file, from an overlay)
 
-SPECIAL = (
-    "flags",
-    "units",
-    "phases",
-    "hints",
-    "lists",
-    "checkpoint",
-    "plots",
-)  # files of formulas/ that are no formula
+# files of formulas/ that are no formula
+SPECIAL = ("flags", "units", "phases", "hints", "lists", "checkpoint", "plots", "advise")
 FAMILIES = ("profiles/architectures", "profiles/blocks")
 NO_PROFILES = (
     "statuses",

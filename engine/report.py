@@ -165,6 +165,9 @@ class Report(Mapping[str, Any]):
             *(self.overlays, prepared.settings, name, memory, prepared.model, mode and mode.id),
             prepared.told,
         )
+        if card.here:  # the machine where it is read again has another card, or other free memory
+            kept = replace(card, evidence={}, mark=None, here=dict(card.here))
+            return rebuilt, (*parts, kept)
         return rebuilt, parts  # the rules hold functions, so they are read again
 
     def __iter__(self) -> Iterator[str]:
@@ -289,12 +292,14 @@ def rebuilt(
     model: Model,
     mode: str | None = None,
     told: tuple[str, ...] = (),
+    card: Card | None = None,
 ) -> Report:
-    """A report from what pickling keeps of one."""
+    """A report from what pickling keeps of one; `card` is one of the machine where it was made."""
     from .api import choose_card, rules_for
 
     rules = rules_for(overlays, mode)
-    return build_report(Prepared(rules, settings, choose_card(rules, gpu, memory), model, told))
+    card = choose_card(rules, gpu, memory) if card is None else card
+    return build_report(Prepared(rules, settings, card, model, told))
 
 
 def build_report(prepared: Prepared) -> Report:
@@ -385,7 +390,7 @@ def status_of(run: Run) -> Status:
 def is_refused(run: Run) -> bool:
     """Whether a limit says that this run is not modelled."""
     return any(
-        limit.level == "refuse" and _holds(run, formula, limit) is not None
+        limit.level == "refuse" and limit_holds(run, formula, limit) is not None
         for formula in run.rules.formulas.values()
         for limit in formula.limits
     )
@@ -396,7 +401,7 @@ def find_caveats(run: Run) -> tuple[Caveat, ...]:
     found = []
     for formula in run.rules.formulas.values():
         for limit in formula.limits:
-            item = _holds(run, formula, limit)
+            item = limit_holds(run, formula, limit)
             if item is not None:
                 found.append(
                     Caveat(
@@ -414,11 +419,11 @@ def capped(run: Run) -> Iterator[tuple[Formula, Limit]]:
     """The limits that hold and keep a run from being called safe."""
     for formula in run.rules.formulas.values():
         for limit in formula.limits:
-            if limit.caps and _holds(run, formula, limit) is not None:
+            if limit.caps and limit_holds(run, formula, limit) is not None:
                 yield formula, limit
 
 
-def _holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:
+def limit_holds(run: Run, formula: Formula, limit: Limit) -> Loop | None:
     """The loop of the first item for which the limit holds, None where it never does."""
     loops: list[Loop] = [NO_LOOP]
     if formula.per is not None:

@@ -107,17 +107,8 @@ class Rules:
 
     @cached_property
     def plots_source(self) -> Source | None:
-        """The file that says what is drawn, read when pictures are asked for; raises `RuleFileError`."""
-        if self.mode is not None:
-            return self.mode.formula.source
-        from .data_cache import read_source
-        from .loading import files_of
-
-        found = files_of(self.roots, "formulas").get("plots")
-        if found is None:
-            return None
-        path, said, overlay = found
-        return read_source(path, said, overlay)
+        """What is drawn of a run, read when pictures are asked for; raises `RuleFileError`."""
+        return self.mode.formula.source if self.mode is not None else self.special("plots")
 
     @cached_property
     def plots(self) -> tuple[Drawn, ...]:
@@ -127,6 +118,19 @@ class Rules:
         from .plot_rules import read_plots
 
         return read_plots(self.plots_source.data["plots"]) if self.plots_source else ()
+
+    @cached_property
+    def advice(self) -> Source | None:
+        """What the advisor sweeps, `formulas/advise.yaml`, read when it is first asked for."""
+        return self.special("advise")
+
+    def special(self, stem: str) -> Source | None:
+        """A file of formulas/ that is no formula and that an estimate does without."""
+        from .data_cache import read_source
+        from .loading import files_of
+
+        found = files_of(self.roots, "formulas").get(stem)
+        return None if found is None else read_source(found[0], found[1], found[2])
 
     @property
     def overlays(self) -> tuple[str, ...]:

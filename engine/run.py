@@ -239,6 +239,8 @@ class Run:
             if not same:
                 touched |= formulas
         other.values.update({k: v for k, v in self.values.items() if k[0] not in touched})
+        # Grades ask which case a value came from, of kept values too.
+        other.chosen.update({k: c for k, c in self.chosen.items() if k[0] not in touched})
         return other
 
     def _same_profile(self, other: Run, kind: str) -> bool:

@@ -19,13 +19,16 @@ import pytest
 import yaml
 
 import fitcheck.engine
+from fitcheck.engine.advisor import advise
 from fitcheck.engine.architecture import resolve
 from fitcheck.engine.architecture_expressions import fields_of_part
-from fitcheck.engine.cards import find_card
+from fitcheck.engine.cards import cards_of, find_card
 from fitcheck.engine.checks import check_roots
+from fitcheck.engine.comparing import compare
 from fitcheck.engine.composing import PARTS
 from fitcheck.engine.hints import price_hints, propose
 from fitcheck.engine.loading import NO_PROFILES, SPECIAL, Loader, bundled_root, profile_kinds
+from fitcheck.engine.optimizing import optimize
 from fitcheck.engine.report import Prepared, Report, build_report
 from fitcheck.engine.rules import Rules
 
@@ -167,7 +170,7 @@ def flags_rule(path: Path_, is_key: bool) -> Edit | None:
         return in_names(FLAG_IDS if named else WORDS if "values" in path[:-1] else set())
     if path[0] == "default_card":
         return in_names(set(CARDS))
-    if last in ("null_without", "id") or "given" in path:
+    if last in ("null_without", "id") or {"given", "yields"} & {*path}:
         return in_names(FLAG_IDS)
     if last == "default" or "sets" in path:
         return in_names(WORDS)
@@ -179,8 +182,20 @@ def flags_rule(path: Path_, is_key: bool) -> Edit | None:
 def hints_rule(path: Path_, is_key: bool) -> Edit | None:
     if is_key:
         return in_names(FLAG_IDS) if "change" in path[:-1] else None
-    if path[-1] == "when" or path[0] in ("price", "fits") or "change" in path:
+    shown = path[0] == "compare" and path[-1] != "label"
+    if shown or path[-1] == "when" or path[0] in ("price", "fits") or "change" in path:
         return lambda text: in_names(WORDS)(in_expression(FLAG_IDS | QUANTITIES)(text))
+    return None
+
+
+def advise_rule(path: Path_, is_key: bool) -> Edit | None:
+    if is_key:
+        return in_names(FLAG_IDS) if "change" in path[:-1] or path[0] == "held" else None
+    if path[0] in ("price", "fits", "splits") or "change" in path:
+        return in_expression(FLAG_IDS | QUANTITIES)
+    if path[0] in ("axes", "objectives", "ceilings", "prices"):
+        named = path[-1] in ("flag", "search", "value", "when")
+        return in_expression(FLAG_IDS | QUANTITIES) if named else None
     return None
 
 
@@ -224,7 +239,7 @@ def identity_rule(path: Path_, is_key: bool) -> Edit | None:
     return lambda text: f'"{PREFIX}{text.strip(chr(34))}"'
 
 
-RULES = {"flags": flags_rule, "hints": hints_rule, "phases": phases_rule}
+RULES = {"flags": flags_rule, "advise": advise_rule, "hints": hints_rule, "phases": phases_rule}
 
 
 @pytest.fixture(scope="module")
@@ -382,6 +397,35 @@ def test_the_same_hints_and_proposal(both: tuple[Report, Report]) -> None:
     ]
     first, second = (propose(r.prepared) for r in both)
     assert (first and (first.total, first.says)) == (second and (second.total, second.says))
+
+
+def test_the_same_comparison_and_optimum(both: tuple[Report, Report]) -> None:
+    renamed = {card.title for card in cards_of(both[1].prepared.rules)}
+
+    def lines(report: Report) -> list[tuple[object, ...]]:
+        cards = [c for c in cards_of(report.prepared.rules) if c.title in renamed]
+        found = compare(report.prepared, cards)
+        return [(c.headroom, c.capacity, c.total, c.high, c.most, c.title) for c in found]
+
+    def steps(report: Report) -> list[list[tuple[int, str]]]:
+        return [[(s.total, s.title) for s in each] for each in optimize(report.prepared).steps]
+
+    before, after = both
+    assert len(renamed) > 1 and lines(after) == lines(before)
+    assert steps(after) == steps(before)
+
+
+def test_the_same_sweep(renamed_root: Path) -> None:
+    def swept(root: Path, prefix: str) -> str:
+        flags = {"quant": "nf4", "flash_attn": True}
+        given = with_prefix(flags) if prefix else flags
+        sweep = {f"{prefix}grad_checkpoint": [True, False], "gpu": [f"{prefix}{c}" for c in CARDS]}
+        lists = {"seq_lens": "512,2048", "batch_sizes": [1, 2, 4]}
+        return json.dumps(advise(loaded(root), LLAMA, {**given, **lists}, sweep).to_dict())
+
+    before, after = swept(BUNDLED, ""), old_names(swept(renamed_root, PREFIX))
+    assert json.loads(before)["fitting_count"] > 0
+    assert json.loads(after) == json.loads(before)
 
 
 def test_the_same_derivation(both: tuple[Report, Report]) -> None:

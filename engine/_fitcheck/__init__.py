@@ -10,27 +10,32 @@ from typing import TYPE_CHECKING
 __version__ = "1.0.0.dev0"
 
 __all__ = [
+    "Advice",
     "FitcheckError",
     "InputProblem",
     "Refusal",
     "Report",
     "RuleFileError",
     "__version__",
+    "advise",
     "estimate",
 ]
 
 if TYPE_CHECKING:
-    from fitcheck.engine.api import estimate
+    from fitcheck.engine.advice import Advice
+    from fitcheck.engine.api import advise, estimate
     from fitcheck.engine.errors import FitcheckError, InputProblem, Refusal, RuleFileError
     from fitcheck.engine.report import Report
 else:
     # Hidden from type checkers: to them a module with __getattr__ has every name, typos included.
     _HOMES = {
+        "Advice": "fitcheck.engine.advice",
         "FitcheckError": "fitcheck.engine.errors",
         "InputProblem": "fitcheck.engine.errors",
         "Refusal": "fitcheck.engine.errors",
         "RuleFileError": "fitcheck.engine.errors",
         "Report": "fitcheck.engine.report",
+        "advise": "fitcheck.engine.api",
         "estimate": "fitcheck.engine.api",
     }
 

@@ -10,6 +10,7 @@ from ..loading import SPECIAL, Loader, Roots, misnamed, placed, profile_kinds, r
 from ..modes import HEAD, modes_of
 from ..rules import Rules
 from ..yaml_source import Source
+from .advice_checks import ADVICE_CHECKS
 from .architecture_checks import ARCHITECTURE_CHECKS
 from .card_checks import check_cards
 from .checkpoint_checks import CHECKPOINT_CHECKS
@@ -109,6 +110,7 @@ def check_meaning(rules: Rules, misshapen: bool = False) -> list[Problem]:
         families = (check_given,)  # what nothing reads in one mode another may read
     for check_files in (
         *FLAG_CHECKS,
+        *ADVICE_CHECKS,
         *CROSS_CHECKS,
         *PROFILE_CHECKS,
         *STATUS_CHECKS,

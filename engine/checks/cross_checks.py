@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..architecture_expressions import listed
+from ..cards import FACTS
 from ..checkpoint import facts_of
 from ..errors import Problem, RuleFileError
 from ..formula import Formula, Symbol
@@ -92,7 +93,7 @@ def records(rules: Rules) -> dict[str, set[str]]:
     found = {
         "flags": set(rules.flags.flags),
         "model": {"verified", "counted", "counted_parameters", *facts_of(rules.checkpoint)},
-        "card": {"total", "usable", "listed", "id", "architecture", "class", "vendor"},
+        "card": {*FACTS, "architecture", "class", "vendor"},
         "run": {"unsettled"},
         "phases[]": {"id", "title"},
         **{f"{name}[]": {"index", "title"} for name in rules.lists},

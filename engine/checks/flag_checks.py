@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import expression as ex
@@ -54,9 +54,10 @@ def check_flags(rules: Rules) -> Iterator[Problem]:
                 yield from bad_value(source, path, flags.flags, flags.flags[key], value)
     for index, conflict in enumerate(flags.conflicts):
         yield from bound(source, ("conflicts", index, "when"), conflict.when, flags.scope())
-        for given in conflict.given:
-            if given not in flags.flags:
-                yield unknown(source, ("conflicts", index, "given"), given, flags.flags)
+        for key, names in (("given", conflict.given), ("yields", conflict.yields)):
+            for named in names:
+                if named not in flags.flags:
+                    yield unknown(source, ("conflicts", index, key), named, flags.flags)
         for hole, _, _ in holes(conflict.says):
             if hole not in flags.flags:
                 yield source.problem(
@@ -83,9 +84,12 @@ def check_hints(rules: Rules) -> Iterator[Problem]:
     for key in ("price", "fits"):
         if source.data.get(key) not in reads:
             yield unknown(source, (key,), str(source.data.get(key)), reads)
-    for part in ("hints", "levers"):
+    for path, name in compared(source.data.get("compare", {})):
+        if name not in reads:
+            yield unknown(source, path, name, reads)
+    for part in ("hints", "levers", "recommend"):
         for index, entry in enumerate(source.data.get(part, ())):
-            path: Path = (part, index)
+            path = (part, index)
             yield from parsed(source, (*path, "when"), entry.get("when", True), scope)
             for name, value in entry.get("change", {}).items():
                 where: Path = (*path, "change", name)
@@ -95,6 +99,14 @@ def check_hints(rules: Rules) -> Iterator[Problem]:
                     yield from parsed(source, where, value, scope)
                 else:
                     yield from bad_value(source, where, flags, flags[name], value)
+
+
+def compared(data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """The quantities that a comparison shows, each with its place."""
+    for key, value in data.items():
+        column = isinstance(value, Mapping)
+        path: Path = ("compare", key, "quantity") if column else ("compare", key)
+        yield path, str(value["quantity"] if column else value)
 
 
 def unknown(source: Source, path: Path, name: str, known: Any) -> Problem:

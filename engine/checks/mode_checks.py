@@ -13,7 +13,7 @@ from ..scope import suggest
 from ..yaml_problems import Path
 from .formula_checks import check_sentence
 
-TAKEN = ("estimate", "models", "rules")  # subcommands of the program itself
+TAKEN = ("advise", "estimate", "models", "rules")  # subcommands of the program itself
 
 
 def check_mode(rules: Rules) -> Iterator[Problem]:

@@ -26,6 +26,10 @@ Source = Literal["auto", "local", "catalogue", "hub"]
 Check = Callable[[dict[str, object]], None]
 
 
+kept: dict[tuple[str, str], RawModel] | None = None
+"""What was read in this process, where somebody (a session) keeps it; None keeps nothing."""
+
+
 def load_model(
     model: str | os.PathLike[str],
     *,
@@ -40,6 +44,17 @@ def load_model(
     model on the Hub that is before the second call, the one for its parameter count. Without a
     `catalogue` the bundled one is used. Raises InputProblem if the model cannot be read.
     """
+    if kept is not None and (os.fspath(model), source) in kept:
+        return _checked(kept[os.fspath(model), source], check)
+    found = _load(model, source, catalogue, check)
+    if kept is not None:
+        kept[os.fspath(model), source] = found
+    return found
+
+
+def _load(
+    model: str | os.PathLike[str], source: Source, catalogue: Catalogue | None, check: Check | None
+) -> RawModel:
     text = os.fspath(model)
     if source == "auto" and not isinstance(model, str):
         source = "local"

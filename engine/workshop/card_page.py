@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..cards import Card
+from ..cards import FIELDS, Card
 from ..grades import GRADES, KINDS
 from ..profile import matches
 from ..rules import Rules
@@ -31,8 +31,8 @@ def card_page(book: Book, card: Card, names: list[str]) -> str:
         )
         for name, says in FIGURES.items()
     ]
-    known = {**{n: v for n, v in card.facts().items() if isinstance(v, str)}, "id": card.id}
-    facts = [(plain(n.replace("_", " ")), plain(str(v))) for n, v in known.items() if n != "id"]
+    known = {n: v for n, v in card.facts().items() if n in FIELDS}
+    facts = [(plain(n.replace("_", " ")), plain(str(v))) for n, v in known.items()]
     assert card.mark is not None
     lines = [
         f"# {plain(card.title)}",

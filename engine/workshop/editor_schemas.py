@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..architecture_expressions import LISTS, listed
-from ..cards import FIELDS
+from ..cards import FACTS, FIELDS
 from ..loading import files_of
 from ..rules import Rules
 from ..yaml_source import read
 from .written import MADE
 
+CHANGING = ("hints", "levers", "recommend")  # parts of the hints file that change flags
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _SCHEMAS = os.path.join(os.path.dirname(_HERE), "schemas")
 _SAID = os.path.join(_HERE, "fields.yaml")
@@ -169,7 +170,19 @@ def vocabulary(rules: Rules) -> dict[str, dict[str, Any]]:
             "layer_groups.*.blocks.*": blocks,
         },
         "flags": {"flags.*.group": list(rules.flags.groups), "default_card": cards},
-        "hints": {f"{part}.*.change": {name: {} for name in flags} for part in ("hints", "levers")},
+        "advise": {
+            "price": quantities,
+            "fits": quantities,
+            "axes.*.flag": list(flags),
+            "splits": list(flags),
+            "ceilings.*.search": quantities,
+            **{f"{part}.*.change": {name: {} for name in flags} for part in ("ceilings", "prices")},
+        },
+        "hints": {
+            **{f"{part}.*.change": {name: {} for name in flags} for part in CHANGING},
+            **{f"compare.{name}": quantities for name in ("high", "headroom")},
+            **{f"compare.{name}.quantity": quantities for name in ("capacity", "most")},
+        },
     }
 
 
@@ -190,7 +203,7 @@ def sources(rules: Rules) -> list[str]:
     """Where a symbol can come from."""
     found = {s.source for f in rules.formulas.values() for s in f.symbols.values()}
     found |= {f"flags.{name}" for name in rules.flags.flags}
-    found |= {f"card.{name}" for name in (*FIELDS, "id", "total", "usable", "listed")}
+    found |= {f"card.{name}" for name in (*FIELDS, *FACTS)}
     for kind, profiles in rules.profiles.items():
         found |= {f"profiles.{kind}.{name}" for p in profiles for name in p.values}
     for each in rules.architectures:

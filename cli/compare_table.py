@@ -1,0 +1,116 @@
+"""A comparison as one table, with a footer that says what the cards share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fitcheck.cli.cards_table import without_vendor
+from fitcheck.cli.output import harmless
+from fitcheck.cli.screen import WIDEST, console, show
+from fitcheck.cli.table import flowing
+from fitcheck.cli.words import count, settings_words, whole_mib
+
+if TYPE_CHECKING:
+    from fitcheck.engine.comparing import Compared
+    from fitcheck.engine.report import Prepared
+
+ROOMY = 112  # columns from which the names of the cards have room
+GRADED = 84  # and from which the evidence has
+
+
+def print_comparison(
+    prepared: Prepared, shown: Sequence[Compared], compared: int, no_color: bool
+) -> None:
+    """The run, one line a card, and what is the same on all of them."""
+    target = console(no_color, piped=WIDEST)
+    parts = header(prepared, compared, target.width)
+    if shown:
+        parts += ["", table(prepared, shown, target.width), "", *footer(shown)]
+    else:
+        parts += ["", f"It fits on none of the {compared} cards."]
+    refused = {c.refused: None for c in shown if c.refused}
+    parts += [harmless(f"not modelled: {says}") for says in refused]
+    show(parts, no_color, target)
+
+
+def header(prepared: Prepared, compared: int, width: int) -> list[RenderableType]:
+    """What is compared: the model, its source and the settings, which hold on every card."""
+    rules = prepared.rules
+    kind = f", {rules.mode.block}," if rules.mode else ""
+    title = Text().append(harmless(prepared.model.name), style="bold")
+    title.append(f"{kind} on {compared} card{'s' * (compared != 1)}")
+    facts = [(harmless(prepared.model.source), "dim")]
+    if "parameters" in rules.formulas:
+        number = count(prepared.run_with(()).value("parameters"))
+        facts.insert(0, (f"{number} parameters", "dim"))
+    settings = [
+        (words, "" if changed else "dim")
+        for words, changed in settings_words(rules.flags, prepared.settings)
+    ]
+    return [title, *flowing(facts, width), *flowing(settings, width)]
+
+
+def banded(shown: Sequence[Compared]) -> bool:
+    """Whether the upper end of any total is another number than the total, as printed."""
+    return any(whole_mib(c.high) != whole_mib(c.total) for c in shown)
+
+
+def table(prepared: Prepared, shown: Sequence[Compared], width: int) -> Table:
+    """One line a card, most headroom first."""
+    assert prepared.rules.hints is not None
+    heads = prepared.rules.hints.data["compare"]
+    roomy, graded, upper = width >= ROOMY, width >= GRADED, banded(shown)
+    view = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    view.add_column("--gpu", no_wrap=True)
+    figures = [heads["capacity"]["label"], "peak", *(["to"] * upper), "headroom", "used"]
+    figures.append(heads["most"]["label"])
+    lines = [cells(card, upper) for card in shown]
+    for place, head in enumerate(figures):
+        # A head may be broken between words, a figure never.
+        width = max(map(len, (*head.split(), *(line[place] for line in lines if line))))
+        view.add_column(head, justify="right", min_width=width)
+    view.add_column("verdict", no_wrap=True)
+    if graded:
+        view.add_column("evidence", no_wrap=True)
+    if roomy:
+        view.add_column("card", no_wrap=True, overflow="ellipsis")
+    for card, line in zip(shown, lines, strict=True):
+        extra = [card.grade.grade] * graded + [Text(without_vendor(card.card), "dim")] * roomy
+        figure = line or [""] * len(figures)
+        name = card.card.here.get("selector", card.card.id)
+        view.add_row(name, *figure, Text(card.title, style=card.style), *extra)
+    return view
+
+
+def cells(card: Compared, upper: bool) -> list[str]:
+    """The figures of a line; none where the run is not modelled on the card."""
+    if card.refused:
+        return []
+    return [
+        whole_mib(card.capacity),
+        whole_mib(card.total),
+        *([whole_mib(card.high)] * upper),
+        f"{'-' * (card.headroom < 0)}{whole_mib(abs(card.headroom))}",
+        f"{float(card.used) * 100:,.1f} %",
+        f"{card.most:,}{' or more' if card.capped else ''}",
+    ]
+
+
+def footer(shown: Sequence[Compared]) -> list[RenderableType]:
+    """Whether the peak is the same everywhere, and what the verdict looks at."""
+    priced = [c for c in shown if not c.refused]
+    notes = []
+    peaks = {whole_mib(c.total): c.total for c in priced}
+    if len(peaks) == 1 and len(priced) > 1:
+        notes.append("The peak is identical on every card, only the ceiling moves.")
+    elif len(peaks) > 1:
+        low, high = (whole_mib(end(peaks.values())) for end in (min, max))
+        notes.append(f"The peak depends on the card: {low} to {high} MiB.")
+    if banded(priced):
+        notes.append("It has a band: the verdict looks at its upper end, in the column `to`.")
+    return [Text(f"Sizes in MiB. {' '.join(notes)}".strip(), style="dim")]

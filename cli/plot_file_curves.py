@@ -194,7 +194,7 @@ def broken(text: str) -> str:
 
 
 def wall(drawn: Frame, line: Line, axes: Axes) -> None:
-    """Where the only curve meets the limit: beyond it there is nothing, so its name stands there."""
+    """Where the only curve meets the limit; beyond it is nothing, so its name stands there."""
     assert line.end is not None
     x, y = line.end
     axes.plot([x, x], [drawn.bottom, y], color=INK, linewidth=1.2, linestyle=STYLES[2], zorder=3)

@@ -155,9 +155,8 @@ def frame(picture: Picture, headroom: float = 0.0) -> Frame:
 def around(picture: Picture, first: int, last: int) -> Picture:
     """The picture between the powers of two before and behind all that is drawn."""
     start = max(1 << first.bit_length() - 1, picture.first)
-    return replace(
-        picture, first=start, last=min(max(1 << last.bit_length(), 2 * start), picture.last)
-    )
+    end = min(max(1 << last.bit_length(), 2 * start), picture.last)
+    return replace(picture, first=start, last=end)
 
 
 def band_of(drawn: Line) -> list[float]:

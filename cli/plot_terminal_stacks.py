@@ -124,7 +124,7 @@ def with_lines(picture: Stack, cells: Cells, fine: bool) -> Cells:
 
 def add(text: Text, cells: Cells) -> None:
     """Append cells to a line."""
-    for (_, style), run in groupby(cells, key=lambda cell: cell[1]):
+    for style, run in groupby(cells, key=lambda cell: cell[1]):
         text.append("".join(mark for mark, _ in run), style=f"not bold {style}" if style else "")
 
 

@@ -31,9 +31,8 @@ def pictures(report: Report, only: Collection[str] = ()) -> tuple[AnyPicture, ..
     refuse_unknown(known, only)
     for plot in known:
         if plot.id in only and (why := idle(report, plot)):
-            raise InputProblem(
-                f"There is no picture `{plot.id}` of this run: {why}", flag="picture"
-            )
+            says = f"There is no picture `{plot.id}` of this run: {why}"
+            raise InputProblem(says, flag="picture")
     wanted = [p for p in known if (p.id in only or not only) and not idle(report, p)]
     plots = [plot for plot in wanted if isinstance(plot, Plot)]
     curves = {plot.id: curve_runs(report, plot) for plot in plots}

@@ -65,6 +65,7 @@ class AdviseCommand(EstimateCommand):
                 *axis_options(self.plan),
                 *fixed_options(rules, self.plan),
                 *(option for option in own if option.name in TAKEN_OVER),
+                options.plot_options()[0],
             ],
             help=ABOUT,
             options_metavar="[OPTIONS]",
@@ -194,6 +195,10 @@ def run(ctx: click.Context, rules: Rules, plan: Plan) -> int:
         given = {**flags, **{name: values[name] for name in names}}
         sweep = swept(values["sweep"])
         asked_for(rules, plan, given, sweep, values["gpu"], values["vram_mib"])
+        if values["plot"] is not None:
+            from fitcheck.cli.plot import check_target
+
+            check_target(values["plot"])
     except InputProblem as error:
         raise click.UsageError(str(error), ctx) from None
     if values["model"] is None:
@@ -218,6 +223,10 @@ def run(ctx: click.Context, rules: Rules, plan: Plan) -> int:
     finally:
         progress.end()
     show(advice, values)
+    if values["plot"] is not None:
+        from fitcheck.cli.plot import edge_to
+
+        edge_to(advice, values)
     return advice.exit_code
 
 

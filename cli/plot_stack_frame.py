@@ -53,7 +53,12 @@ def notes(picture: Stack) -> str:
 
 def band_label(picture: Stack) -> str:
     """Both ends of the band of the peak; empty where it cannot be seen."""
-    return f"band {amount(picture.low)} to {amount(picture.high)}" if banded(picture) else ""
+    if not banded(picture):
+        return ""
+    low, high = amount(picture.low), amount(picture.high)
+    if low == high:  # in words of this size
+        return f"band {whole_mib(picture.low)} to {whole_mib(picture.high)} MiB"
+    return f"band {low} to {high}"
 
 
 def position(picture: Stack, part: Part) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from io import BytesIO
@@ -25,6 +26,8 @@ WIDE, TALL = 11.5, 6.4  # inches of a page of curves
 STACK_WIDTH = 4.2  # inches of a stack beside curves
 PANEL_WIDTH, ROW_HEIGHT = 4.7, 4.9  # inches of one of several panels in a row
 ALONE = (8.6, 5.4)  # inches of one picture alone
+
+CLIP = re.compile(rb"\bp[0-9a-f]{10}\b")
 
 Column = list["AnyPicture"]  # pictures below each other
 Row = list[tuple[float, Column]]  # columns with their widths in inches
@@ -56,7 +59,14 @@ def page(make: Callable[[], Figure], form: str) -> bytes:
         )
         metadata = {"Date": None} if form == "svg" else {"Software": None}
         make().savefig(found, format=form, metadata=metadata)
-    return found.getvalue()
+    return renamed(found.getvalue()) if form == "svg" else found.getvalue()
+
+
+def renamed(made: bytes) -> bytes:
+    """An SVG with its clip paths counted; matplotlib hashes layouts, whose last digits vary."""
+    names = dict.fromkeys(CLIP.findall(made))
+    places = {name: f"clip{n}".encode() for n, name in enumerate(names)}
+    return CLIP.sub(lambda found: places[found[0]], made)
 
 
 def figure(report: Report, names: Sequence[str] = ()) -> Figure:

@@ -114,7 +114,7 @@ class CompareCommand(ChosenCommand):
             if card.note:
                 say("note", card.note, values["no_color"])
         told = (*prepared.model.warnings, *prepared.told)
-        lines = (w for line in shown for w in (*line.remarks, *line.warnings))
+        lines = warned(shown)
         for text in dict.fromkeys((*prepared.model.remarks, *told, *lines)):
             say("warning", text, values["no_color"])
         return 0 if any(c.safe for c in found) else 1
@@ -153,3 +153,15 @@ def as_json(prepared: Prepared, shown: Sequence[Compared], compared: int) -> dic
 def build(overlays: Sequence[str]) -> CompareCommand:
     """The command, with overlay folders on top of the bundled rules."""
     return CompareCommand(overlays)
+
+
+def warned(shown: Sequence[Compared]) -> list[str]:
+    """Warnings and remarks of the cards, with their names where they are not for all of them."""
+    found: dict[str, list[str]] = {}
+    for line in shown:
+        for text in (*line.remarks, *line.warnings):
+            found.setdefault(text, []).append(line.card.id)
+    return [
+        text if len(cards) == len(shown) else f"{', '.join(cards)}: {text}"
+        for text, cards in found.items()
+    ]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fitcheck.engine.comparing import Compared
     from fitcheck.engine.report import Prepared
 
+MOST_DOUBTS = 8  # lines of them; --json has all
 ROOMY = 112  # columns from which the names of the cards have room
 GRADED = 84  # and from which the evidence has
 
@@ -33,9 +34,23 @@ def print_comparison(
         parts += ["", table(prepared, shown, target.width), "", *footer(shown)]
     else:
         parts += ["", f"It fits on none of the {compared} cards."]
+    parts += doubts(shown)
     refused = {c.refused: None for c in shown if c.refused}
     parts += [harmless(f"not modelled: {says}") for says in refused]
     show(parts, no_color, target)
+
+
+def doubts(shown: Sequence[Compared]) -> list[RenderableType]:
+    """What but its headroom keeps a card from being called safe, with the cards it holds for."""
+    found: dict[str, list[str]] = {}
+    for card in shown:
+        for says in card.unsettled:
+            found.setdefault(says, []).append(card.card.id)
+    lines: list[RenderableType] = []
+    for says, cards in found.items():
+        where = "every card" if len(cards) == len(shown) > 1 else ", ".join(cards)
+        lines.append(Text(harmless(f"not settled on {where}: {says}"), style="dim"))
+    return lines[:MOST_DOUBTS]
 
 
 def header(prepared: Prepared, compared: int, width: int) -> list[RenderableType]:

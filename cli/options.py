@@ -300,9 +300,12 @@ def take_config(ctx: click.Context, param: click.Parameter, path: str | None) ->
         raise click.UsageError(str(problem), ctx) from None
     ctx.meta[CONFIG] = saved
     own = {p.name for p in ctx.command.params}
-    sweep = {n: str(v) for n, v in saved.sections.get(SWEEP, {}).items()}
+    sweep = saved.sections.get(SWEEP, {})
     found = {**sweep, **saved.top}
-    ctx.default_map = {name: value for name, value in found.items() if name in own}
+    several = {p.name for p in ctx.command.params if getattr(p, "multiple", False)}
+    ctx.default_map = {
+        name: (value,) if name in several else value for name, value in found.items() if name in own
+    }
     return path
 
 

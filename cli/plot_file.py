@@ -92,6 +92,9 @@ def figure(report: Report, names: Sequence[str] = ()) -> Figure:
                     later.append(plot_file_stacks.panel(report, picture, axes, legend))
     fig.draw_without_rendering()  # lays everything out, so that labels can be measured
     fig.set_layout_engine("none")
+    for axes in fig.axes:  # the solver's last digits vary from run to run
+        left, bottom, width, height = axes.get_position().bounds
+        axes.set_position((round(left, 5), round(bottom, 5), round(width, 5), round(height, 5)))
     for finish in later:
         finish()
     return fig

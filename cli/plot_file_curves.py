@@ -37,6 +37,7 @@ DPI = 150  # dots an inch
 # Colours that differ in lightness too, so that they stay apart in print and for every eye; the two
 # strong ones are vermilion and blue of Okabe and Ito.
 CHOSEN, SECOND, INK, SOFT = "#D55E00", "#0072B2", "#222222", "#6b6b6b"
+UNDER = 62  # letters of the line under a title
 SMALL, NORMAL = 8.5, 9.5  # points
 HEADROOM = 0.25  # share of the height above a limit: two rows of labels, and that of the run
 STYLES = ("-", (0, (4, 2)), ":", "-.")
@@ -80,10 +81,11 @@ def panel(report: Report, picture: Picture, axes: Axes, lowest: bool) -> Callabl
 
 def titles(axes: Axes, title: str, below: str) -> None:
     """The title of a panel, and a smaller line under it."""
-    axes.set_title(title, loc="left", pad=20, color=INK)
+    lines = textwrap.wrap(below, UNDER)  # a longer line would take room from the panel
+    axes.set_title(title, loc="left", pad=8 + 12 * max(len(lines), 1), color=INK)
     axes.annotate(
-        below, (0, 1), xycoords="axes fraction", xytext=(0, 6), textcoords="offset points",
-        fontsize=SMALL, color=SOFT,
+        "\n".join(lines), (0, 1), xycoords="axes fraction", xytext=(0, 6),
+        textcoords="offset points", fontsize=SMALL, color=SOFT,
     )  # fmt: skip
 
 

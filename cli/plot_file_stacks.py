@@ -26,7 +26,6 @@ from fitcheck.cli.plot_stack_frame import (
     height_label,
     heights_of,
     notes,
-    position,
     size_label,
     top_of,
 )
@@ -97,7 +96,7 @@ def panel(report: Report, picture: Stack, axes: Axes, legend: bool) -> Callable[
 
 def look(picture: Stack, part: Part, thin: bool = False) -> dict[str, Any]:
     """Colour and hatch of a component, the same in every picture of a report."""
-    colour, hatch = LOOKS[position(picture, part) % len(LOOKS)]
+    colour, hatch = LOOKS[part.place % len(LOOKS)]
     if thin:
         return {"facecolor": colour, "linewidth": 0}
     return {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.6}

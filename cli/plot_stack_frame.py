@@ -59,8 +59,3 @@ def band_label(picture: Stack) -> str:
     if low == high:  # in words of this size
         return f"band {whole_mib(picture.low)} to {whole_mib(picture.high)} MiB"
     return f"band {low} to {high}"
-
-
-def position(picture: Stack, part: Part) -> int:
-    """The place of a component among all of the picture, which its colour follows."""
-    return picture.parts.index(part)

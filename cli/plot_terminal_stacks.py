@@ -16,7 +16,6 @@ from fitcheck.cli.plot_stack_frame import (
     height_label,
     heights_of,
     notes,
-    position,
     size_label,
     top_of,
 )
@@ -47,7 +46,7 @@ def stacked(picture: Stack, width: int, fine: bool) -> Iterator[Text]:
 
 def sign(picture: Stack, part: Part, fine: bool) -> tuple[str, str]:
     """The sign of a component and its colour."""
-    place = position(picture, part)
+    place = part.place
     signs = FINE if fine else PLAIN
     return signs[place % len(signs)], colour_of(place)
 

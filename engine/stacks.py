@@ -19,6 +19,7 @@ class Part:
     id: str
     title: str
     bytes: int
+    place: int  # among all components of the rules, which its colour follows
 
 
 @record
@@ -90,12 +91,13 @@ def stack(report: Report, plot: Levels) -> Stack:
     there, highest = report.run, peak(report)
     phases = report.phases if plot.kind == PHASES else (highest,)
     shown = [c for c in report.components if c.bytes]
+    parts = {c.id: Part(c.id, c.title, c.bytes, place) for place, c in enumerate(report.components)}
     titles = report.prepared.rules.phases
     columns = tuple(
         Column(
             phase,
             titles[phase],
-            tuple(part(c) for c in shown if live(c, phase)),
+            tuple(parts[c.id] for c in shown if live(c, phase)),
             report.phases[phase],
         )
         for phase in phases
@@ -108,7 +110,7 @@ def stack(report: Report, plot: Levels) -> Stack:
         plot.title,
         plot.kind,
         columns,
-        tuple(map(part, shown)),
+        tuple(parts[c.id] for c in shown),
         highest,
         min(low, total),
         max(high, total),
@@ -116,10 +118,6 @@ def stack(report: Report, plot: Levels) -> Stack:
         tuple((label, value) for label, value in marks if value != total),
         str(weakest(c.grade for c in shown if live(c, highest))),
     )
-
-
-def part(component: Component) -> Part:
-    return Part(component.id, component.title, component.bytes)
 
 
 def live(component: Component, phase: str) -> bool:

@@ -90,7 +90,8 @@ def context(parser: click.Command, name: str, words: list[str]) -> click.Context
         return parser.make_context(name, words)
     except click.UsageError as error:
         if "unexpected extra argument" in error.format_message().lower():
-            says = f"{error.format_message()} The model is set by `model NAME`, for every line."
+            said = error.format_message().rstrip(".")
+            says = f"{said}. The model is set by `model NAME`, for every line."
             raise click.UsageError(says, error.ctx) from None
         raise
 
@@ -204,6 +205,7 @@ def missing_of(state: State, name: str, typed: Mapping[str, Any]) -> str:
 def answer(state: State, mode: str, name: str, words: list[str], ctx: click.Context) -> int:
     """Say what differs from the defaults, and run the one-liner's command."""
     typed, differs = options.given(ctx), state.differs(mode)
+    state.once = {n: typed[n] for n in ("gpu", "vram_mib") if n in typed}
     if differs and not any(typed.get(n) for n in ("as_json", "derive")):
         write(f"differs: {shlex.join(differs)}")
     return invoke(command(state, name), name, words, state)

@@ -79,10 +79,6 @@ def rows(label: str, text: str) -> list[str]:
     room = max(shutil.get_terminal_size().columns - LABEL, 30)
     kept = text.replace(" · ", "\n").replace(" ", "\0").replace("\n", " · ")
     lines = textwrap.wrap(kept, room, break_on_hyphens=False)
-        text.replace(" · ", "\n").replace(" ", "\0").replace("\n", " · "),
-        room,
-        break_on_hyphens=False,
-    )
     lines = [line.replace("\0", " ") for line in lines]
     return [row(label if not n else "", line) for n, line in enumerate(lines)]
 

@@ -185,10 +185,12 @@ def run(ctx: click.Context, rules: Rules, plan: Plan) -> int:
 
     values, typed = ctx.params, options.given(ctx)
     try:
-        for name in options.flags_given(typed, rules.flags):
-            refuse_held(rules.flags, plan, name)
+        for name, value in options.flags_given(typed, rules.flags).items():
+            flag = rules.flags.flags.get(name)
+            if name not in plan.held or flag is None or value != flag.default:
+                refuse_held(rules.flags, plan, name)
         flags = options.flags_given(typed, rules.flags, ctx)
-        for name in not_fixed(rules, plan, flags):  # of a saved run
+        for name in not_fixed(rules, plan, flags):  # of a saved run, or what holds anyway
             del flags[name]
         flags = options.with_stack(rules.flags, values["stack"], flags)
         names = [a.json for a in plan.axes] + [a.most.json for a in plan.axes if a.most]

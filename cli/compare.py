@@ -78,7 +78,8 @@ class CompareCommand(ChosenCommand):
         ]
 
     def invoke(self, ctx: click.Context) -> int:
-        values, typed = ctx.params, options.given(ctx)
+        typed = options.given(ctx)
+        values = with_saved_model(self.rules, ctx)
         if values["model"] is None:
             raise click.UsageError(
                 "MODEL is missing: write fitcheck compare MODEL GPU..., such as fitcheck compare "
@@ -118,6 +119,20 @@ class CompareCommand(ChosenCommand):
         for text in dict.fromkeys((*prepared.model.remarks, *told, *lines)):
             say("warning", text, values["no_color"])
         return 0 if any(c.safe for c in found) else 1
+
+
+def with_saved_model(rules: Rules, ctx: click.Context) -> dict[str, Any]:
+    """The values, with a first word that names a card as one where a saved run has the model."""
+    values = ctx.params
+    saved = ctx.meta.get(options.CONFIG)
+    model = saved.top.get("model") if saved is not None else None
+    if model is None or values["model"] in (None, model):
+        return values
+    try:
+        choose_card(rules, values["model"], None)
+    except InputProblem:
+        return values
+    return {**values, "model": model, "gpus": (values["model"], *typed_words(values, "gpus"))}
 
 
 def chosen_cards(rules: Rules, values: dict[str, Any]) -> list[Card]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
@@ -63,8 +64,12 @@ def figure(edge: Edge, advice: Advice) -> Figure:
     ceilings(edge, axes)
     if edge.marks:
         at = [mark.x for mark in edge.marks], [mark.y for mark in edge.marks]
-        axes.scatter(*at, s=1.5 * size, marker="D", c=CHOSEN, zorder=4, label="the edge")
-    for number, mark in enumerate(edge.marks):
+        faces = [CHOSEN if mark.safe else "white" for mark in edge.marks]
+        axes.scatter(
+            *at, s=1.3 * size, marker="D", c=faces, edgecolors=CHOSEN, zorder=4, label="the edge"
+        )
+    named = {(mark.x, mark.y): mark for mark in reversed(edge.marks)}  # the cheapest of equals
+    for number, mark in enumerate(reversed(named.values())):
         if number < MOST_NAMED:
             axes.annotate(
                 f"{amount(mark.total)}\n{split_words(mark.splits)}",
@@ -81,7 +86,7 @@ def figure(edge: Edge, advice: Advice) -> Figure:
         (axes.xaxis, edge.xs, edge.x_title),
         (axes.yaxis, edge.ys, edge.y_title),
     ):
-        shown = values[:: -(-len(values) // MOST_TICKS)]
+        shown = ticks(values)
         axis.set_major_locator(FixedLocator(shown))
         axis.set_major_formatter(FixedFormatter([f"{value:,}" for value in shown]))
         axis.set_minor_locator(NullLocator())
@@ -96,7 +101,7 @@ def figure(edge: Edge, advice: Advice) -> Figure:
 def ceilings(edge: Edge, axes: Axes) -> None:
     """Lines where each objective ends with all else as at the anchor."""
     for number, (axis, value) in enumerate(edge.ceilings):
-        text = f"ceiling of {axis.replace('_', ' ')}: {value:,}"
+        text = f"ceiling of {axis.replace('_', ' ')} at the anchor: {value:,}"
         line = axes.axvline if number == 0 else axes.axhline
         line(value, color=SOFT, linestyle=(0, (4, 3)), linewidth=1.1, zorder=1)
         upright = number == 0
@@ -110,6 +115,16 @@ def ceilings(edge: Edge, axes: Axes) -> None:
             fontsize=SMALL,
             color=SOFT,
         )
+
+
+def ticks(values: Sequence[int]) -> list[int]:
+    """Values that have room for their labels on a logarithmic axis."""
+    wide = (values[-1] / values[0]) ** (1 / MOST_TICKS)
+    found = values[:1]
+    for value in values[1:]:
+        if value >= found[-1] * max(wide, 1.05):
+            found = [*found, value]
+    return list(found)
 
 
 def where(advice: Advice) -> str:

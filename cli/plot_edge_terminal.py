@@ -48,18 +48,18 @@ def drawing(edge: Edge, width: int, encoding: str | None) -> Iterator[Text]:
     for row in edge.marks:
         yield Text(f"{mark} {mark_words(row.x, row.y, edge)}: {amount(row.total)}", style="bold")
     for axis, value in edge.ceilings:
-        yield Text(f"ceiling of {axis.replace('_', ' ')} from there: {value:,}", style="dim")
+        yield Text(f"ceiling of {axis.replace('_', ' ')} at the anchor: {value:,}", style="dim")
 
 
 def thinned(values: list[int], room: int, kept: set[int]) -> list[int]:
-    """At most `room` of the values, evenly, with those that have to stay."""
+    """At most `room` of the values, spread evenly, among them those that have to stay."""
     if len(values) <= room:
         return values
-    step = -(-len(values) // room)
-    found = sorted({*values[::step], *kept})
-    while len(found) > room:
-        found.remove(next((v for v in found if v not in kept), found[0]))
-    return found
+    chosen = sorted(kept)[:room]
+    rest = room - len(chosen)
+    others = [value for value in values if value not in chosen]
+    even = [others[round(n * (len(others) - 1) / max(rest - 1, 1))] for n in range(rest)]
+    return sorted({*chosen, *even})
 
 
 def mark_words(x: int, y: int, edge: Edge) -> str:

@@ -35,7 +35,8 @@ def model_line(model: Model) -> str:
 
 def card_line(state: State, card: Card) -> str:
     """One line about the chosen card."""
-    return f"{card.title}: {whole_mib(card.usable)} MiB usable of {whole_mib(card.total)} MiB"
+    usable = f": {whole_mib(card.usable)} MiB usable of {whole_mib(card.total)} MiB"
+    return f"{card.title}{usable if card.usable else ''}"
 
 
 def card_text(state: State) -> str:

@@ -86,7 +86,7 @@ class State:
                 words += spelled(flag, values[flag.id])
         for others in self.foreign.get(mode, {}).values():
             words += others
-        return words + option_words(self.other.get(mode, {}))
+        return words + option_words({**self.other.get(mode, {}), **self.shared})
 
     def card_words(self, typed: Mapping[str, Any]) -> list[str]:
         """The options of the session's card, where none is typed for one estimate."""

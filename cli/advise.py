@@ -65,6 +65,7 @@ class AdviseCommand(EstimateCommand):
                 *axis_options(self.plan),
                 *fixed_options(rules, self.plan),
                 *(option for option in own if option.name in TAKEN_OVER),
+                options.plot_options()[0],
             ],
             help=ABOUT,
             options_metavar="[OPTIONS]",
@@ -184,16 +185,22 @@ def run(ctx: click.Context, rules: Rules, plan: Plan) -> int:
 
     values, typed = ctx.params, options.given(ctx)
     try:
-        for name in options.flags_given(typed, rules.flags):
-            refuse_held(rules.flags, plan, name)
+        for name, value in options.flags_given(typed, rules.flags).items():
+            flag = rules.flags.flags.get(name)
+            if name not in plan.held or flag is None or value != flag.default:
+                refuse_held(rules.flags, plan, name)
         flags = options.flags_given(typed, rules.flags, ctx)
-        for name in not_fixed(rules, plan, flags):  # of a saved run
+        for name in not_fixed(rules, plan, flags):  # of a saved run, or what holds anyway
             del flags[name]
         flags = options.with_stack(rules.flags, values["stack"], flags)
         names = [a.json for a in plan.axes] + [a.most.json for a in plan.axes if a.most]
         given = {**flags, **{name: values[name] for name in names}}
         sweep = swept(values["sweep"])
         asked_for(rules, plan, given, sweep, values["gpu"], values["vram_mib"])
+        if values["plot"] is not None:
+            from fitcheck.cli.plot import check_target
+
+            check_target(values["plot"])
     except InputProblem as error:
         raise click.UsageError(str(error), ctx) from None
     if values["model"] is None:
@@ -218,6 +225,10 @@ def run(ctx: click.Context, rules: Rules, plan: Plan) -> int:
     finally:
         progress.end()
     show(advice, values)
+    if values["plot"] is not None:
+        from fitcheck.cli.plot import edge_to
+
+        edge_to(advice, values)
     return advice.exit_code
 
 

@@ -15,6 +15,7 @@ from fitcheck.cli.table import flowing
 from fitcheck.cli.verdict import LABEL, rows as labelled
 from fitcheck.cli.words import command_lines, count, settings_words, whole_mib
 from fitcheck.engine.advice import GPU, Advice, Limit, Row
+from fitcheck.engine.advisor_grid import count as count_true
 from fitcheck.engine.spelling import spelled
 from fitcheck.engine.template import MIB
 
@@ -75,11 +76,25 @@ def swept(advice: Advice) -> list[RenderableType]:
         facts.append(("and", harmless(f"{option.removeprefix('--')}: {listed(words)}")))
     fitting, size = advice.fitting_count, advice.grid_size
     facts.append(("points", f"{fitting:,} of {size:,} fit"))
+    if len(advice.blocks) > 1:
+        facts += [("", harmless(text)) for text in counts(advice)[:MOST_ROWS]]
     facts += [
         ("refused", harmless(f"{points:,} points: {says}"))
         for says, points in list(advice.refusals.items())[:MOST_REASONS]
     ]
     return [labelled(facts)]
+
+
+def counts(advice: Advice) -> list[str]:
+    """How many points fit of each combination of what is swept beside the axes."""
+    found = []
+    for block in advice.blocks:
+        flags = advice.rules.flags.flags
+        words = [w for n, v in block.settings.items() for w in spelled(flags[n], v)]
+        words += ["--gpu", block.gpu] if block.gpu is not None else []
+        size = advice.grid_size // len(advice.blocks)
+        found.append(f"{count_true(block.fits):,} of {size:,} with {' '.join(words)}")
+    return found
 
 
 def setting(flag: Any, value: Any) -> str:
@@ -91,7 +106,7 @@ def setting(flag: Any, value: Any) -> str:
 def listed(words: Sequence[str]) -> str:
     """Words with commas, of many the first ones and the last."""
     if len(words) > MOST_VALUES:
-        return f"{', '.join(words[: MOST_VALUES - 2])}, ... {words[-1]} ({len(words)} values)"
+        return f"{', '.join(words[: MOST_VALUES - 2])}, ... {words[-1]} ({len(words):,} values)"
     return ", ".join(words)
 
 

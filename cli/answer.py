@@ -78,7 +78,7 @@ def drawn(report: Report, values: dict[str, Any]) -> Callable[[], None]:
     target = values["plot"]
     if in_terminal(target):
         return lambda: to_terminal(report, values)
-    to_file(report, target)
+    to_file(report, target, values.get("picture", ()))
     return lambda: say("note", f"the pictures are in {target}", values["no_color"])
 
 

@@ -78,7 +78,8 @@ class CompareCommand(ChosenCommand):
         ]
 
     def invoke(self, ctx: click.Context) -> int:
-        values, typed = ctx.params, options.given(ctx)
+        typed = options.given(ctx)
+        values = with_saved_model(self.rules, ctx)
         if values["model"] is None:
             raise click.UsageError(
                 "MODEL is missing: write fitcheck compare MODEL GPU..., such as fitcheck compare "
@@ -114,10 +115,24 @@ class CompareCommand(ChosenCommand):
             if card.note:
                 say("note", card.note, values["no_color"])
         told = (*prepared.model.warnings, *prepared.told)
-        lines = (w for line in shown for w in (*line.remarks, *line.warnings))
+        lines = warned(shown)
         for text in dict.fromkeys((*prepared.model.remarks, *told, *lines)):
             say("warning", text, values["no_color"])
         return 0 if any(c.safe for c in found) else 1
+
+
+def with_saved_model(rules: Rules, ctx: click.Context) -> dict[str, Any]:
+    """The values, with a first word that names a card as one where a saved run has the model."""
+    values = ctx.params
+    saved = ctx.meta.get(options.CONFIG)
+    model = saved.top.get("model") if saved is not None else None
+    if model is None or values["model"] in (None, model):
+        return values
+    try:
+        choose_card(rules, values["model"], None)
+    except InputProblem:
+        return values
+    return {**values, "model": model, "gpus": (values["model"], *typed_words(values, "gpus"))}
 
 
 def chosen_cards(rules: Rules, values: dict[str, Any]) -> list[Card]:
@@ -153,3 +168,15 @@ def as_json(prepared: Prepared, shown: Sequence[Compared], compared: int) -> dic
 def build(overlays: Sequence[str]) -> CompareCommand:
     """The command, with overlay folders on top of the bundled rules."""
     return CompareCommand(overlays)
+
+
+def warned(shown: Sequence[Compared]) -> list[str]:
+    """Warnings and remarks of the cards, with their names where they are not for all of them."""
+    found: dict[str, list[str]] = {}
+    for line in shown:
+        for text in (*line.remarks, *line.warnings):
+            found.setdefault(text, []).append(line.card.id)
+    return [
+        text if len(cards) == len(shown) else f"{', '.join(cards)}: {text}"
+        for text, cards in found.items()
+    ]

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from fitcheck.engine.comparing import Compared
     from fitcheck.engine.report import Prepared
 
+MOST_DOUBTS = 8  # lines of them; --json has all
 ROOMY = 112  # columns from which the names of the cards have room
+NARROW, NARROWEST = 74, 52  # below which only the figures that matter most have room
 GRADED = 84  # and from which the evidence has
 
 
@@ -30,12 +32,26 @@ def print_comparison(
     target = console(no_color, piped=WIDEST)
     parts = header(prepared, compared, target.width)
     if shown:
-        parts += ["", table(prepared, shown, target.width), "", *footer(shown)]
+        parts += ["", table(prepared, shown, target.width), "", *footer(shown, target.width)]
     else:
         parts += ["", f"It fits on none of the {compared} cards."]
+    parts += doubts(shown)
     refused = {c.refused: None for c in shown if c.refused}
     parts += [harmless(f"not modelled: {says}") for says in refused]
     show(parts, no_color, target)
+
+
+def doubts(shown: Sequence[Compared]) -> list[RenderableType]:
+    """What but its headroom keeps a card from being called safe, with the cards it holds for."""
+    found: dict[str, list[str]] = {}
+    for card in shown:
+        for says in card.unsettled:
+            found.setdefault(says, []).append(card.card.id)
+    lines: list[RenderableType] = []
+    for says, cards in found.items():
+        where = "every card" if len(cards) == len(shown) > 1 else ", ".join(cards)
+        lines.append(Text(harmless(f"not settled on {where}: {says}"), style="dim"))
+    return lines[:MOST_DOUBTS]
 
 
 def header(prepared: Prepared, compared: int, width: int) -> list[RenderableType]:
@@ -67,9 +83,15 @@ def table(prepared: Prepared, shown: Sequence[Compared], width: int) -> Table:
     roomy, graded, upper = width >= ROOMY, width >= GRADED, banded(shown)
     view = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     view.add_column("--gpu", no_wrap=True)
-    figures = [heads["capacity"]["label"], "peak", *(["to"] * upper), "headroom", "used"]
-    figures.append(heads["most"]["label"])
-    lines = [cells(card, upper) for card in shown]
+    names = ["capacity", "peak", "to", "headroom", "used", "most"]
+    left_out = {"to"} if not upper else set()
+    left_out |= {"to", "used"} if width < NARROW else set()
+    left_out |= {"headroom", "capacity"} if width < NARROWEST else set()
+    kept = [name for name in names if name not in left_out]
+    figures = [
+        heads[name]["label"] if name in heads and name != "headroom" else name for name in kept
+    ]
+    lines = [cells(card, kept) for card in shown]
     for place, head in enumerate(figures):
         # A head may be broken between words, a figure never.
         width = max(map(len, (*head.split(), *(line[place] for line in lines if line))))
@@ -87,21 +109,22 @@ def table(prepared: Prepared, shown: Sequence[Compared], width: int) -> Table:
     return view
 
 
-def cells(card: Compared, upper: bool) -> list[str]:
-    """The figures of a line; none where the run is not modelled on the card."""
+def cells(card: Compared, kept: Sequence[str]) -> list[str]:
+    """The figures of a line that there is room for; none where the run is not modelled there."""
     if card.refused:
         return []
-    return [
-        whole_mib(card.capacity),
-        whole_mib(card.total),
-        *([whole_mib(card.high)] * upper),
-        f"{'-' * (card.headroom < 0)}{whole_mib(abs(card.headroom))}",
-        f"{float(card.used) * 100:,.1f} %",
-        f"{card.most:,}{' or more' if card.capped else ''}",
-    ]
+    found = {
+        "capacity": whole_mib(card.capacity),
+        "peak": whole_mib(card.total),
+        "to": whole_mib(card.high),
+        "headroom": f"{'-' * (card.headroom < 0)}{whole_mib(abs(card.headroom))}",
+        "used": f"{float(card.used) * 100:,.1f} %",
+        "most": f"{card.most:,}{' or more' if card.capped else ''}",
+    }
+    return [found[name] for name in kept]
 
 
-def footer(shown: Sequence[Compared]) -> list[RenderableType]:
+def footer(shown: Sequence[Compared], width: int) -> list[RenderableType]:
     """Whether the peak is the same everywhere, and what the verdict looks at."""
     priced = [c for c in shown if not c.refused]
     notes = []
@@ -112,5 +135,6 @@ def footer(shown: Sequence[Compared]) -> list[RenderableType]:
         low, high = (whole_mib(end(peaks.values())) for end in (min, max))
         notes.append(f"The peak depends on the card: {low} to {high} MiB.")
     if banded(priced):
-        notes.append("It has a band: the verdict looks at its upper end, in the column `to`.")
+        column = ", in the column `to`" if width >= NARROW else ""
+        notes.append(f"It has a band: the verdict looks at its upper end{column}.")
     return [Text(f"Sizes in MiB. {' '.join(notes)}".strip(), style="dim")]

@@ -55,6 +55,27 @@ def complete_formula(
     return found or complete_model(ctx, param, incomplete)
 
 
+def picture_names(ctx: click.Context) -> list[str]:
+    """What --picture may name; nothing where a rule file cannot be read."""
+    from fitcheck.engine.errors import FitcheckError
+
+    rules = getattr(ctx.command, "rules", None)
+    try:
+        return [plot.id for plot in rules.plots] if rules is not None else []
+    except FitcheckError:
+        return []
+
+
+def complete_picture(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Pictures of the rules, as --picture takes them."""
+    from click.shell_completion import CompletionItem
+
+    wanted = incomplete.casefold()
+    return [CompletionItem(name) for name in picture_names(ctx) if name.startswith(wanted)]
+
+
 def complete_folder(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

@@ -32,6 +32,7 @@ OUTPUT_ONLY = {  # they format an answer, so they need a model
     "form": "--format",
     "fit": "--fit",
     "plot": "--plot",
+    "picture": "--picture",
 }
 PROGRAM = "program"  # key of the context: what options of another program say
 OF_THE_PROGRAM = ("completion", "version")  # options that stand beside no subcommand
@@ -64,9 +65,9 @@ class EstimateCommand(click.Command):
         if mode is not None:
             own = [o for o in own if o.name not in OF_THE_PROGRAM]
             own += [options.fit_option()] if mode.fit else []
-            own += [options.plot_option()] if mode.plots else []
             engines = any(flag.of for flag in rules.flags.flags.values())
             own += [options.command_option()] if engines else []
+        own += options.plot_options() if mode is None or mode.plots else []
         super().__init__(
             mode.command if mode else "estimate",
             params=[options.model_argument(), *options.flag_options(rules.flags), *own],
@@ -84,7 +85,15 @@ class EstimateCommand(click.Command):
 
             args, typed, title = take_out(self.rules, ctx, self.params, args)
             ctx.meta[PROGRAM] = typed and (typed, title)
-        return super().parse_args(ctx, args)
+        typed_first = next((word for word in args if not word.startswith("-")), "")
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # so that its own help is named
+            hint = meant(typed_first) if not ctx.info_name else ""
+            if hint and "extra argument" in error.format_message():
+                raise click.UsageError(f"{error.format_message()}{hint}", ctx) from None
+            raise
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         found = super().get_params(ctx)
@@ -122,11 +131,27 @@ class EstimateCommand(click.Command):
         return [*rows, ("2", "the estimate could not be run")]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.left_out:
+            return  # a session has no exit status, and examples of its own
         with formatter.section("Exit status"):
             formatter.write_dl(list(self.exit_codes()))
+        if rows := self.other_commands():
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
         with formatter.section("Examples"):
             for line in self.examples():
                 formatter.write(f"  {line}\n")
+
+    def other_commands(self) -> list[tuple[str, str]]:
+        """The other commands of the program, in its own help."""
+        if self.name != "estimate":
+            return []
+        from fitcheck.cli.brief import BRIEF
+        from fitcheck.engine.modes import bundled_commands
+
+        modes = [(f"fitcheck {c} MODEL", f"memory of {m}") for c, m in bundled_commands().items()]
+        others = [(f"fitcheck {name}", about) for name, (_, about) in BRIEF.items()]
+        return [("fitcheck", "a session that remembers model, card and flags"), *modes, *others]
 
     def examples(self) -> list[str]:
         """Command lines to begin with."""
@@ -139,6 +164,15 @@ class EstimateCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> int:
         return run(ctx, self.rules, self.overlays)
+
+
+def meant(word: str) -> str:
+    """The command that a first word may have been, where it is none."""
+    from fitcheck.cli.start import SUBCOMMANDS
+    from fitcheck.engine.modes import bundled_commands
+    from fitcheck.engine.suggest import suggest
+
+    return suggest(word, (*SUBCOMMANDS, *bundled_commands()))
 
 
 def build(overlays: Sequence[str], mode: str | None = None) -> EstimateCommand:
@@ -176,6 +210,10 @@ def run(ctx: click.Context, rules: Rules, overlays: Sequence[str]) -> int:
             from fitcheck.cli.plot import check_target
 
             check_target(values["plot"])
+        if values.get("picture"):
+            from fitcheck.cli.plot import check_names
+
+            check_names(rules, values["picture"], values["plot"])
     except InputProblem as error:
         raise click.UsageError(str(error), ctx) from None
     take_model_from_derive(values, rules)

@@ -14,6 +14,8 @@ from fitcheck.cli.completion import (
     complete_folder,
     complete_formula,
     complete_model,
+    complete_picture,
+    picture_names,
 )
 from fitcheck.engine.errors import InputProblem
 from fitcheck.engine.flags import Flag, FlagSet
@@ -39,6 +41,15 @@ class Option(click.Option):
         if record is None or self.shown is None:
             return record
         return f"{self.shown} / {opposite(self.shown)}", record[1]
+
+
+class PictureOption(Option):
+    """Names the pictures in the help, which read a file that nothing else needs."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        names = ", ".join(picture_names(ctx))
+        return record and (record[0], record[1].replace("picture of", f"picture ({names}) of"))
 
 
 class Word(click.ParamType):  # type: ignore[type-arg]
@@ -235,15 +246,24 @@ def command_option() -> Option:
     )
 
 
-def plot_option() -> Option:
-    """The pictures, for modes that say what they draw."""
-    return Option(
+def plot_options() -> list[Option]:
+    """The pictures, for rules that say what they draw."""
+    plot = Option(
         ["plot", "--plot"],
         OUTPUT,
         type=click.Path(),
         metavar="FILE",
         help="Draw it too: FILE.png or FILE.svg (needs the extra `plot`), or - for the terminal.",
     )
+    picture = PictureOption(
+        ["picture", "--picture"],
+        OUTPUT,
+        multiple=True,
+        metavar="NAME",
+        help="Which picture of --plot; may be repeated.",
+        shell_complete=complete_picture,
+    )
+    return [plot, picture]
 
 
 def model_argument() -> click.Argument:
@@ -280,9 +300,12 @@ def take_config(ctx: click.Context, param: click.Parameter, path: str | None) ->
         raise click.UsageError(str(problem), ctx) from None
     ctx.meta[CONFIG] = saved
     own = {p.name for p in ctx.command.params}
-    sweep = {n: str(v) for n, v in saved.sections.get(SWEEP, {}).items()}
+    sweep = saved.sections.get(SWEEP, {})
     found = {**sweep, **saved.top}
-    ctx.default_map = {name: value for name, value in found.items() if name in own}
+    several = {p.name for p in ctx.command.params if getattr(p, "multiple", False)}
+    ctx.default_map = {
+        name: (value,) if name in several else value for name, value in found.items() if name in own
+    }
     return path
 
 

@@ -1,263 +1,138 @@
-"""The pictures as PNG or SVG. The only module that imports matplotlib."""
+"""The pictures as PNG or SVG on one page; this and `plot_file_*` alone import matplotlib."""
 
 from __future__ import annotations
 
-import math
-import textwrap
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
 
-from fitcheck.cli.plot_frame import (
-    TOO_LOW,
-    Frame,
-    amount,
-    apart,
-    count,
-    frame,
-    grades,
-    head,
-    limit_label,
-    run_labels,
-)
+from fitcheck.cli import plot_file_curves, plot_file_stacks
+from fitcheck.cli.plot_file_curves import DPI, NORMAL
+from fitcheck.cli.plot_frame import head
+from fitcheck.engine.plot_rules import PHASES
+from fitcheck.engine.plots import Picture
+from fitcheck.engine.stacks import Stack
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.text import Text
-
-    from fitcheck.engine.plots import Picture
+    from fitcheck.engine.pictures import AnyPicture
     from fitcheck.engine.report import Report
 
-WIDTH, HEIGHT, DPI = 11.5, 6.4, 150  # inches, inches, dots an inch
-# Colours that differ in lightness too, so that they stay apart in print and for every eye; the two
-# strong ones are vermilion and blue of Okabe and Ito.
-CHOSEN, SECOND, INK, SOFT = "#D55E00", "#0072B2", "#222222", "#6b6b6b"
-SMALL, NORMAL = 8.5, 9.5  # points
-HEADROOM = 0.25  # share of the height above a limit: two rows of labels, and that of the run
-STYLES = ("-", (0, (4, 2)), ":", "-.")
+WIDE, TALL = 11.5, 6.4  # inches of a page of curves
+STACK_WIDTH = 4.2  # inches of a stack beside curves
+PANEL_WIDTH, ROW_HEIGHT = 4.7, 4.9  # inches of one of several panels in a row
+ALONE = (8.6, 5.4)  # inches of one picture alone
+
+CLIP = re.compile(rb"\bp[0-9a-f]{10}\b")
+
+Column = list["AnyPicture"]  # pictures below each other
+Row = list[tuple[float, Column]]  # columns with their widths in inches
 
 
-def draw(report: Report, form: str) -> bytes:
-    """All pictures as one file of the format `png` or `svg`; the same report, the same bytes."""
+def draw(report: Report, form: str, names: Sequence[str] = ()) -> bytes:
+    """
+    All pictures, or those of these names, as one file of the format `png` or `svg`.
+
+    The same report gives the same bytes. Raises `InputProblem` for an unknown name.
+    """
+    return page(lambda: figure(report, names), form)
+
+
+def page(make: Callable[[], Figure], form: str) -> bytes:
+    """A figure as a file, made without what a person has set for other figures."""
     found = BytesIO()
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a name in letters that the font has not
-        matplotlib.rcdefaults()  # not what a person has set for other figures
+        matplotlib.rcdefaults()
         matplotlib.rcParams.update(
             {
                 "svg.hashsalt": "fitcheck",
                 "text.parse_math": False,  # a dollar in the name of a model is a dollar
                 "font.size": NORMAL,
                 "axes.titlesize": NORMAL + 1.5,
+                "hatch.linewidth": 0.8,
             }
         )
         metadata = {"Date": None} if form == "svg" else {"Software": None}
-        figure(report).savefig(found, format=form, metadata=metadata)
-    return found.getvalue()
+        make().savefig(found, format=form, metadata=metadata)
+    return renamed(found.getvalue()) if form == "svg" else found.getvalue()
 
 
-def figure(report: Report) -> Figure:
-    """What has a limit on the left, what has none beside it."""
-    found = report.pictures()
-    columns = [[p for p in found if p.limit], [p for p in found if not p.limit]]
-    columns = [column for column in columns if column]
+def renamed(made: bytes) -> bytes:
+    """An SVG with its clip paths counted; matplotlib hashes layouts, whose last digits vary."""
+    names = dict.fromkeys(CLIP.findall(made))
+    places = {name: f"clip{n}".encode() for n, name in enumerate(names)}
+    return CLIP.sub(lambda found: places[found[0]], made)
+
+
+def figure(report: Report, names: Sequence[str] = ()) -> Figure:
+    """The page, with its labels where they do not lie on each other."""
+    found = report.pictures(*names)
+    rows = rows_of(found)
+    width = max(sum(inches for inches, _ in row) for _, row in rows)
     title, flags = head(report, found)
-    fig = Figure(figsize=(WIDTH, HEIGHT), dpi=DPI, layout="constrained")
-    engine: Any = fig.get_layout_engine()
-    engine.set(w_pad=0.12, h_pad=0.08, wspace=0.03)
-    fig.suptitle(title + (f"\n{flags}" if flags else ""), fontsize=NORMAL + 3, x=0.012, ha="left")
-    grid = fig.add_gridspec(1, len(columns), width_ratios=[1.6, 1][: len(columns)])
-    labels: list[tuple[Axes, Frame, list[Text]]] = []
-    for place, column in enumerate(columns):
-        cells = grid[place].subgridspec(len(column), 1)
-        for row, picture in enumerate(column):
-            axes = fig.add_subplot(cells[row])
-            labels.append(panel(report, picture, axes, row == len(column) - 1))
+    fig = new_figure(width, sum(height for height, _ in rows), title, flags)
+    grid = fig.add_gridspec(len(rows), 1, height_ratios=[height for height, _ in rows])
+    later: list[Callable[[], None]] = []
+    legend = not any(isinstance(p, Stack) and p.kind != PHASES for p in found)
+    for place, (_, row) in enumerate(rows):
+        columns = grid[place].subgridspec(1, len(row), width_ratios=[inches for inches, _ in row])
+        for across, (_, column) in enumerate(row):
+            cells = columns[across].subgridspec(len(column), 1)
+            for down, picture in enumerate(column):
+                axes = fig.add_subplot(cells[down])
+                if isinstance(picture, Picture):
+                    lowest = down == len(column) - 1
+                    later.append(plot_file_curves.panel(report, picture, axes, lowest))
+                else:
+                    later.append(plot_file_stacks.panel(report, picture, axes, legend))
     fig.draw_without_rendering()  # lays everything out, so that labels can be measured
     fig.set_layout_engine("none")
-    for axes, drawn, texts in labels:
-        spread(axes, texts)
-        lift(axes, drawn)
+    for axes in fig.axes:  # the solver's last digits vary from run to run
+        left, bottom, width, height = axes.get_position().bounds
+        axes.set_position((round(left, 5), round(bottom, 5), round(width, 5), round(height, 5)))
+    for finish in later:
+        finish()
     return fig
 
 
-def panel(
-    report: Report, picture: Picture, axes: Axes, lowest: bool
-) -> tuple[Axes, Frame, list[Text]]:
-    """One picture; returns the labels right of it, which are still to be moved apart."""
-    drawn = frame(picture, headroom=HEADROOM)
-    axes.set_xscale("log", base=2)
-    if picture.scale == "log":
-        axes.set_yscale("log", base=2)
-    axes.set_xlim(picture.first, picture.last)
-    axes.set_ylim(drawn.bottom, drawn.top)
-    xs, ys = drawn.x_ticks(10), drawn.y_ticks(7)
-    axes.xaxis.set_major_locator(FixedLocator(xs))
-    axes.yaxis.set_major_locator(FixedLocator(ys))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_xticklabels([count(x) for x in xs])
-    axes.set_yticklabels([amount(y) for y in ys])
-    axes.tick_params(colors=SOFT, labelcolor=INK, labelsize=SMALL)
-    axes.grid(color="#e4e4e4", linewidth=0.7)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color("#b0b0b0")
-    if lowest:
-        axes.set_xlabel(picture.axis)
-    axes.set_title(picture.title, loc="left", pad=20, color=INK)
-    axes.annotate(
-        under_title(picture), (0, 1), xycoords="axes fraction", xytext=(0, 6),
-        textcoords="offset points", fontsize=SMALL, color=SOFT,
-    )  # fmt: skip
-    axes.axvline(picture.here, color=CHOSEN, linewidth=0.8, alpha=0.35)
-    return axes, drawn, [*curves(drawn, axes), *limit(report, drawn, axes)]
+def new_figure(width: float, height: float, title: str, below: str) -> Figure:
+    """An empty page of a size in inches with its title."""
+    fig = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+    engine: Any = fig.get_layout_engine()
+    engine.set(w_pad=0.12, h_pad=0.1, wspace=0.03)
+    fig.suptitle(title + (f"\n{below}" if below else ""), fontsize=NORMAL + 3, x=0.012, ha="left")
+    return fig
 
 
-def under_title(picture: Picture) -> str:
-    """The evidence, and what dashes mean where there are any."""
-    dashed = picture.limit and any(s.too_low for s in picture.series)
-    return grades(picture) + (f"; dashed: {TOO_LOW}" if dashed else "")
+def rows_of(found: Sequence[AnyPicture]) -> list[tuple[float, Row]]:
+    """
+    The page: rows with their height, each of columns with their width, in inches.
 
-
-def curves(drawn: Frame, axes: Axes) -> list[Text]:
-    """The lines, their band, and the points of the run; returns labels for the right edge."""
-    texts, picture = [], drawn.picture
-    for index, line in enumerate(drawn.lines):
-        series, colour = line.series, shade(drawn, index)
-        xs, ys = zip(*line.points, strict=True)
-        strong = series.chosen and bool(picture.limit)
-        style: Any = STYLES[index % len(STYLES)]
-        if picture.limit:
-            style = STYLES[1] if series.too_low else STYLES[0]
-        thick = strong or (index == 0 and not picture.limit)
-        axes.plot(
-            xs, ys, color=colour, linestyle=style, linewidth=2.4 if thick else 1.6,
-            zorder=4 if strong else 3, solid_capstyle="round",
-        )  # fmt: skip
-        if strong and banded(drawn, series.low, series.high):
-            size = len(xs)
-            low, high = (list(map(float, band[:size])) for band in (series.low, series.high))
-            axes.fill_between(xs, low, high, color=colour, alpha=0.18, linewidth=0)
-        if line.end:
-            axes.plot(*line.end, "o", color=colour, markersize=5, zorder=6)
-        if index in drawn.at_edge():
-            texts.append(beside(axes, ys[-1], series.label, colour))
-    for x, y in drawn.here:
-        axes.plot(
-            x, y, "D", color=CHOSEN, markersize=6.5, zorder=7, markeredgecolor="white",
-            clip_on=False,
-        )  # fmt: skip
-    left = drawn.across(picture.here) < 0.62
-    below = not picture.limit and runs_high(drawn, left)
-    axes.annotate(
-        "\n".join(run_labels(drawn)), (picture.here, 0 if below else 1),
-        xycoords=("data", "axes fraction"), xytext=(6 if left else -6, 6 if below else -4),
-        textcoords="offset points", ha="left" if left else "right", va="bottom" if below else "top",
-        fontsize=SMALL, color=CHOSEN, weight="bold", zorder=8, bbox=GROUND,
-    )  # fmt: skip
-    return texts
-
-
-def runs_high(drawn: Frame, right: bool) -> bool:
-    """Whether there is more room below the lines than above them, right or left of the run."""
-    here = drawn.across(drawn.picture.here)
-    first, last = (here, here + 0.45) if right else (here - 0.45, here)
-    near = [
-        drawn.up(y)
-        for line in drawn.lines
-        for x, y in line.points
-        if first <= drawn.across(x) <= last
-    ]
-    return min(near) > 1 - max(near)
-
-
-GROUND = {"boxstyle": "square,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.82}
-
-
-def banded(drawn: Frame, low: Sequence[Any], high: Sequence[Any]) -> bool:
-    """Whether a band is wide enough to be seen."""
-    height = (drawn.top - drawn.bottom) / 500
-    return any(float(b - a) > height for a, b in zip(low, high, strict=True))
-
-
-def shade(drawn: Frame, index: int) -> str:
-    """Vermilion for the run; the others from dark to light, or blue where there are two."""
-    series = drawn.lines[index].series
-    if not drawn.picture.limit:
-        return (SECOND, INK, "#009E73", "#CC79A7")[index % 4]
-    if series.chosen:
-        return CHOSEN
-    share = index / max(len(drawn.lines) - 1, 1)
-    colour: tuple[float, ...] = matplotlib.colormaps["cividis"](0.05 + 0.62 * share)
-    return "#" + "".join(f"{round(part * 255):02x}" for part in colour[:3])
-
-
-def limit(report: Report, drawn: Frame, axes: Axes) -> list[Text]:
-    """The line that the curves should stay below, with its name at the right edge."""
-    if drawn.picture.limit is None:
-        return []
-    value = float(drawn.picture.limit[1])
-    axes.axhline(value, color=INK, linestyle=(0, (6, 3)), linewidth=1.4, zorder=5)
-    axes.axhspan(value, drawn.top, color=INK, alpha=0.045, linewidth=0)
-    size, card = limit_label(report, drawn.picture)
-    return [beside(axes, value, f"{size}\n{wrapped(card)}", INK)]
-
-
-def wrapped(text: str, widest: int = 18) -> str:
-    """A name on as few lines as it needs, which are about equally long."""
-    fewest = len(textwrap.wrap(text, widest))
-    widths = (w for w in range(4, widest + 1) if len(textwrap.wrap(text, w)) == fewest)
-    return "\n".join(textwrap.wrap(text, next(widths, widest)))
-
-
-def beside(axes: Axes, y: float, text: str, colour: str) -> Text:
-    """A label right of the picture, at the height of what it names."""
-    return axes.annotate(
-        text, (1, y), xycoords=("axes fraction", "data"), xytext=(5, 0), va="center",
-        textcoords="offset points", fontsize=SMALL, color=colour, annotation_clip=False,
-    )  # fmt: skip
-
-
-def spread(axes: Axes, texts: Sequence[Text]) -> None:
-    """Move the labels right of a picture apart."""
-    box = axes.get_window_extent()
-    extents = [text.get_window_extent() for text in texts]
-    places = [(e.y0 + e.y1) / 2 for e in extents]
-    moved = apart(places, [e.height + 2 for e in extents], box.y0, box.y1)
-    for text, old, new in zip(texts, places, moved, strict=True):
-        note: Any = text
-        note.xyann = (5, (new - old) * 72 / DPI)
-
-
-def lift(axes: Axes, drawn: Frame) -> None:
-    """Labels above the points where curves meet the limit, in as many rows as they need."""
-    box, rows, gap = axes.get_window_extent(), [-math.inf] * 4, 4
-    for line in drawn.ends:
-        assert line.end is not None
-        series = line.series
-        label = axes.annotate(
-            f"{series.label}\nto {line.end[0]:,}", line.end, xytext=(0, 8),
-            textcoords="offset points", ha="center", va="bottom", fontsize=SMALL - 0.5,
-            color=CHOSEN if series.chosen else INK, weight="bold" if series.chosen else "normal",
-            linespacing=1.05, zorder=9, bbox=GROUND,
-        )  # fmt: skip
-        extent = label.get_window_extent()
-        left = min(max(extent.x0, box.x0), box.x1 - extent.width)
-        row = next((i for i, end in enumerate(rows) if left > end + gap), len(rows) - 1)
-        rows[row] = left + extent.width
-        step = (extent.height + gap) * 72 / DPI
-        note: Any = label
-        note.xyann = ((left - extent.x0) * 72 / DPI, 8 + row * step)
-        if row:
-            axes.annotate(
-                "", line.end, xytext=(0, 8 + row * step), textcoords="offset points", zorder=2,
-                arrowprops={"arrowstyle": "-", "color": SOFT, "linewidth": 0.6},
-            )  # fmt: skip
+    Phases and stacks stand above curves, or a stack alone left of them. Curves with a limit stand
+    side by side, or left of those that have none.
+    """
+    if len(found) == 1:
+        return [(ALONE[1], [(ALONE[0], list(found))])]
+    stacks: Column = [p for p in found if isinstance(p, Stack)]
+    curves = [p for p in found if isinstance(p, Picture)]
+    columns: list[Column] = [[p] for p in curves]
+    below: Row = [(PANEL_WIDTH, column) for column in columns]
+    height = ROW_HEIGHT
+    if any(not p.limit for p in curves):
+        parts: list[Column] = [[p for p in curves if p.limit], [p for p in curves if not p.limit]]
+        widths = (WIDE * 1.6 / 2.6, WIDE / 2.6)
+        below = [(w, part) for w, part in zip(widths, parts, strict=True) if part]
+        height = TALL
+    if not stacks:
+        return [(height, below)]
+    if below and not any(isinstance(p, Stack) and p.kind == PHASES for p in found):
+        return [(height, [*((STACK_WIDTH, [p]) for p in stacks), *below])]
+    width = max(PANEL_WIDTH * len(columns), 2.4 * PANEL_WIDTH)
+    shares = [1.3 if p.kind == PHASES else 1.0 for p in stacks if isinstance(p, Stack)]
+    above: Row = [(width * s / sum(shares), [p]) for s, p in zip(shares, stacks, strict=True)]
+    return [(ROW_HEIGHT, above), *([(height, below)] if below else [])]

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fitcheck.cli.words import is_changed
-from fitcheck.engine.record import record
+from fitcheck.engine.plots import Picture
+from fitcheck.engine.record import record, replace
 from fitcheck.engine.spelling import spelled
 
 if TYPE_CHECKING:
-    from fitcheck.engine.plots import Picture, Series
+    from fitcheck.engine.pictures import AnyPicture
+    from fitcheck.engine.plots import Series
     from fitcheck.engine.report import Report
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 NICE = (1.0, 2.0, 2.5, 5.0, 10.0)  # steps of a linear axis
+FEW = 8  # whole numbers that all have a tick
 ABOVE = 0.12  # free share of the height above the highest point, and below the lowest
 
 
@@ -83,7 +86,10 @@ class Frame:
     here: tuple[tuple[int, float], ...]
 
     def x_ticks(self, most: int) -> list[int]:
-        return powers(self.picture.first, self.picture.last, most)
+        first, last = self.picture.first, self.picture.last
+        if last - first < min(most, FEW):
+            return list(range(first, last + 1))
+        return powers(first, last, most)
 
     def y_ticks(self, most: int) -> list[float]:
         if self.picture.scale == "log":
@@ -127,6 +133,9 @@ def frame(picture: Picture, headroom: float = 0.0) -> Frame:
     highest = max(values)
     known = [line(picture, s, highest * (1 + ABOVE)) for s in picture.series]
     lines = tuple(found for found in known if found.points)
+    if limit is not None and lines and not any(n.series.at for n in lines):
+        xs = [picture.here, *(x for n in lines for x, _ in n.points)]
+        picture = around(picture, min(xs), max(xs))
     values += [end for found in lines for end in band_of(found)]
     highest = max([y for found in lines for _, y in found.points] + values)
     lowest = min([y for found in lines for _, y in found.points] + values)
@@ -143,6 +152,13 @@ def frame(picture: Picture, headroom: float = 0.0) -> Frame:
     return Frame(picture, lines, bottom, top, tuple(dict.fromkeys(here)))
 
 
+def around(picture: Picture, first: int, last: int) -> Picture:
+    """The picture between the powers of two before and behind all that is drawn."""
+    start = max(1 << first.bit_length() - 1, picture.first)
+    end = min(max(1 << last.bit_length(), 2 * start), picture.last)
+    return replace(picture, first=start, last=end)
+
+
 def band_of(drawn: Line) -> list[float]:
     """Both ends of the band where it is drawn: around the curve of the run."""
     series, size = drawn.series, len(drawn.points)
@@ -152,29 +168,40 @@ def band_of(drawn: Line) -> list[float]:
 def line(picture: Picture, series: Series, highest: float) -> Line:
     """
     What is drawn of one series: up to the limit, and at least up to the run that lies on it. One
-    that is above the limit everywhere goes up to `highest`.
+    that is alone, or above the limit everywhere, goes up to `highest`.
     """
     pairs = [(x, float(y)) for x, y in zip(series.x, series.y, strict=True)]
     if picture.limit is None or series.longest is None:
         return Line(series, tuple(pairs), None)
     last = max(series.longest, picture.here if series.chosen else 0)
-    kept = [(x, y) for x, y in pairs if x <= last or (not series.longest and y <= highest)]
+    beyond = not series.longest or not series.at
+    kept = [(x, y) for x, y in pairs if x <= last or (beyond and y <= highest)]
+    if beyond and len(kept) < 2:
+        kept = pairs[:2]  # one point is no curve
     end = next(((x, y) for x, y in pairs if x == series.longest), None)
     return Line(series, tuple(kept), end)
 
 
-def head(report: Report, pictures: Sequence[Picture]) -> tuple[str, str]:
+def head(report: Report, pictures: Sequence[AnyPicture]) -> tuple[str, str]:
     """The title of all pictures, and the flags that are not the defaults."""
     prepared = report.prepared
-    swept = {name for p in pictures for name in (p.sweep, *(n for s in p.series for n in s.at))}
+    curves = [p for p in pictures if isinstance(p, Picture)]
+    swept = {name for p in curves for name in (p.sweep, *(n for s in p.series for n in s.at))}
+    if len(swept) > 2 or len(curves) < len(pictures):
+        swept = set()  # no axis shows what all pictures were drawn for
     settings = prepared.settings
     changed = [
         " ".join(spelled(flag, settings.values[flag.id]))
         for flag in prepared.rules.flags.flags.values()
         if flag.id not in swept and flag.json and is_changed(flag, settings)
     ]
-    name = f"{prepared.model.name} on {prepared.card.title}: {report.title.lower()}"
+    name = f"{short(prepared.model.name)} on {prepared.card.title}: {report.title.lower()}"
     return name, ", ".join(changed)
+
+
+def short(name: str, longest: int = 48) -> str:
+    """The name of a model, cut where it is long."""
+    return name if len(name) <= longest else f"{name[: longest - 3].rstrip()}..."
 
 
 def grades(picture: Picture) -> str:
@@ -190,8 +217,23 @@ def run_labels(drawn: Frame) -> list[str]:
     picture = drawn.picture
     values = [(s.label, amount(float(s.at_x(picture.here)))) for s in picture.chosen]
     if picture.limit:
-        return [f"this run, {label}: {value}" for label, value in values]
+        names = [s.label if s.at else f"{picture.here:,}" for s in picture.chosen]
+        return [f"this run, {n}: {v}" for n, (_, v) in zip(names, values, strict=True)]
     return [f"{label}: {value}" if len(values) > 1 else value for label, value in values]
+
+
+def end_label(drawn: Line) -> str:
+    """How far a line that meets the limit goes; that of one alone needs no name."""
+    assert drawn.end is not None
+    if drawn.series.at:
+        return f"{drawn.series.label}: to {drawn.end[0]:,}"
+    return f"fits up to {drawn.end[0]:,}"
+
+
+def none_fits(picture: Picture) -> str:
+    """That nothing fits, where not even the first value of the only curve does; else empty."""
+    alone = [s for s in picture.chosen if picture.limit and not s.at]
+    return "not even 1 fits" if any(s.longest == 0 for s in alone) else ""
 
 
 def limit_label(report: Report, picture: Picture) -> tuple[str, ...]:

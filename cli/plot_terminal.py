@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.text import Text
 
 from fitcheck.cli.plot_frame import (
@@ -16,16 +16,19 @@ from fitcheck.cli.plot_frame import (
     amount,
     apart,
     count,
+    end_label,
     frame,
     grades,
     head,
     limit_label,
+    none_fits,
     run_labels,
 )
+from fitcheck.cli.plot_terminal_stacks import fit, stacked
+from fitcheck.engine.plots import Picture
 from fitcheck.engine.record import record
 
 if TYPE_CHECKING:
-    from fitcheck.engine.plots import Picture
     from fitcheck.engine.report import Report
 
 TALL, LOW = 16, 9  # rows of a picture with a limit, and of one without
@@ -118,29 +121,30 @@ class Canvas:
         self.cells[row][column] = (chr(BRAILLE + self.dots[row][column]), style)
 
 
-def drawing(report: Report, width: int, encoding: str | None) -> list[Text]:
+def drawing(
+    report: Report, width: int, encoding: str | None, names: Sequence[str] = ()
+) -> list[Text]:
     """
     All pictures below each other, each line at most `width` columns.
 
     `encoding` is that of the stream, which decides between braille and ASCII.
     """
     signs = signs_for(encoding)
-    pictures = report.pictures()
+    pictures = report.pictures(*names)
     title, flags = head(report, pictures)
     lines = [Text(fit(f"{title}{f' ({flags})' if flags else ''}", width), style="bold")]
     for picture in pictures:
-        lines += [Text(""), *panel(report, picture, width, signs)]
+        if isinstance(picture, Picture):
+            lines += [Text(""), *panel(report, picture, width, signs)]
+        else:
+            lines += [Text(""), *stacked(picture, width, signs.dots)]
     return lines
-
-
-def fit(text: str, width: int) -> str:
-    """The text, cut where it is wider."""
-    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 3).rstrip()}..."
 
 
 def panel(report: Report, picture: Picture, width: int, signs: Signs) -> Iterator[Text]:
     """One picture: title, canvas between labels, axis, and what the signs mean."""
     drawn = frame(picture, headroom=0.2)
+    picture = drawn.picture
     height = TALL if picture.limit else LOW
     ticks = {amount(y): y for y in drawn.y_ticks(height // 2)}
     left = max(map(len, ticks)) + 1
@@ -191,8 +195,9 @@ def fill(canvas: Canvas, drawn: Frame) -> None:
 
 
 def short(line: Line) -> str:
-    """The value of the other flag alone, which is the number on its label."""
-    return ", ".join(f"{value:,}" for value in line.series.at.values())
+    """The number on its label: the value of the other flag, or of one alone where it ends."""
+    values = [*line.series.at.values()] or [line.end[0] if line.end else 0]
+    return ", ".join(f"{value:,}" for value in values)
 
 
 def style_of(drawn: Frame, index: int) -> str:
@@ -251,10 +256,11 @@ def meaning(report: Report, drawn: Frame, width: int, signs: Signs) -> Iterator[
     if drawn.picture.limit:
         parts.append((f"{signs.limit * 3} {', '.join(limit_label(report, drawn.picture))}", ""))
         for line in reversed(drawn.ends):
-            assert line.end is not None
             style = CHOSEN if line.series.chosen else ""
             doubt = f" {DOUBT}" if line.series.too_low else ""
-            parts.append((f"{signs.end} {line.series.label}: to {line.end[0]:,}{doubt}", style))
+            parts.append((f"{signs.end} {end_label(line)}{doubt}", style))
+        if none := none_fits(drawn.picture):
+            parts.append((none, "bold"))
         if any(line.series.too_low for line in drawn.lines):
             parts.append((f"{DOUBT} {TOO_LOW}", ""))
     parts.append((grades(drawn.picture), "dim"))

@@ -143,7 +143,7 @@ def checked(flags: FlagSet, flag: Flag, option: str, value: Any) -> Any:
 
 def numbers(option: str, text: str) -> list[int]:
     """
-    `1,2,4` or `512..8192` or `512..8192:512` as numbers, ranges with both ends.
+    `1,2,4` or `512..8192:512` as numbers, ranges with both ends.
 
     Raises `InputProblem` for anything else.
     """
@@ -160,9 +160,13 @@ def numbers(option: str, text: str) -> list[int]:
         if last is None:
             found.append(first)
             continue
+        if step is None:
+            raise InputProblem(
+                f"{option} {part.strip()}: a range has its step, such as {part.strip()}:512."
+            )
         if step == 0 or last < first:
             raise InputProblem(f"{option} {part.strip()}: a range rises, by a step of 1 or more.")
-        values = range(first, last + 1, step or 1)
+        values = range(first, last + 1, step)
         if len(values) + len(found) > LONGEST_LIST:
             raise InputProblem(f"{option}: more than {LONGEST_LIST:,} values.")
         found += values

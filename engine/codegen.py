@@ -23,6 +23,7 @@ from .formula import Formula, Unparsed
 from .loading import Loader
 from .modes import commands, modes_of
 from .paths import bundled_root
+from .plot_rules import Plot
 from .rules import Rules
 from .scope import CURRENT, Scope
 from .source_later import MarkLater, SourceLater
@@ -253,7 +254,8 @@ class Module:
             for table in rules.mode.tables:
                 self.function(path, table.when, scope)
             for plot in rules.mode.plots:
-                self.sentence(rules.mode.formula, plot.label, scope)
+                if isinstance(plot, Plot):
+                    self.sentence(rules.mode.formula, plot.label, scope)
         flags = rules.flags
         for conflict in flags.conflicts:
             self.function(flags.source.path, conflict.when_text, flags.scope())

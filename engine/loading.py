@@ -30,7 +30,7 @@ Roots = Sequence[tuple[str, bool]]  # (folder, is an overlay), in order of prece
 Files = Mapping[str, "tuple[Source, bool]"]  # stem to (file, from an overlay)
 
 # files of formulas/ that are no formula
-SPECIAL = ("flags", "units", "phases", "hints", "lists", "checkpoint", "advise")
+SPECIAL = ("flags", "units", "phases", "hints", "lists", "checkpoint", "plots", "advise")
 FAMILIES = ("profiles/architectures", "profiles/blocks")
 NO_PROFILES = (
     "statuses",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .beside import Beside
 from .errors import InputProblem
 from .paths import bundled_root, rule_files
-from .plot_rules import Plot, read_plots
+from .plot_rules import Drawn, read_plots
 from .record import record
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Mode:
     block: str  # key of the JSON that holds the flags
     facts: tuple[Fact, ...]
     fit: tuple[str, ...]  # quantities that --fit shows for every card
-    plots: tuple[Plot, ...]  # pictures that --plot draws
+    plots: tuple[Drawn, ...]  # pictures that --plot draws
     tables: tuple[ModeTable, ...]
     beside: Beside | None  # a second model
     examples: tuple[str, ...]

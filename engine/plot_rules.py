@@ -1,4 +1,4 @@
-"""What a mode draws, as its file says it: a quantity against a flag, perhaps over another flag."""
+"""What is drawn of a run, as its file says it: curves over a flag, or stacks of components."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .record import record
+
+CURVES, PHASES, STACK = "curves", "phases", "stack"  # kinds of pictures
+Place = tuple[str | int, ...]
 
 
 @record
@@ -23,7 +26,7 @@ class Curve:
 @record
 class Plot:
     """
-    One picture.
+    A picture of curves.
 
     `sweep` is the flag along the axis, from `start` to at least `reach` where no curve ends at the
     limit; `over` is the flag that has one curve for each of some values ("" for none), and `label`
@@ -45,7 +48,7 @@ class Plot:
     longest: str
     curves: tuple[Curve, ...]
 
-    def quantities(self) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    def quantities(self) -> Iterator[tuple[str, Place]]:
         """Each quantity that it names, and the place of that in the picture's entry."""
         for index, curve in enumerate(self.curves):
             named = {"quantity": curve.quantity, "low": curve.low, "high": curve.high}
@@ -54,12 +57,62 @@ class Plot:
                     yield name, ("curves", index, key)
         if self.limit:
             yield self.limit, ("limit", "quantity")
+        if self.longest:
             yield self.longest, ("limit", "longest")
 
 
-def read_plots(entries: Any) -> tuple[Plot, ...]:
+@record
+class Levels:
+    """
+    A picture of the components that are live: in every phase, or at the peak alone (a stack).
+
+    `limit` is the quantity that the peak should stay below ("" for none), `low` and `high` the ends
+    of its band, `marks` further heights, each a quantity with its label.
+    """
+
+    id: str
+    title: str
+    kind: str  # phases or stack
+    limit: str
+    limit_label: str
+    low: str
+    high: str
+    marks: tuple[tuple[str, str], ...]
+
+    def quantities(self) -> Iterator[tuple[str, Place]]:
+        """Each quantity that it names, and the place of that in the picture's entry."""
+        if self.limit:
+            yield self.limit, ("limit", "quantity")
+        if self.low:
+            yield self.low, ("band", "low")
+            yield self.high, ("band", "high")
+        for index, (name, _) in enumerate(self.marks):
+            yield name, ("marks", index, "quantity")
+
+
+Drawn = Plot | Levels
+
+
+def read_plots(entries: Any) -> tuple[Drawn, ...]:
     """The pictures of a `plots:` list, in its order; KeyError or TypeError for another shape."""
-    return tuple(read_plot(entry) for entry in entries)
+    return tuple(
+        read_plot(entry) if entry.get("kind", CURVES) == CURVES else read_levels(entry)
+        for entry in entries
+    )
+
+
+def read_levels(entry: Mapping[str, Any]) -> Levels:
+    limit, band = entry.get("limit", {}), entry.get("band", {})
+    return Levels(
+        str(entry["id"]),
+        str(entry["title"]),
+        str(entry["kind"]),
+        str(limit.get("quantity", "")),
+        str(limit.get("label", "")),
+        str(band.get("low", "")),
+        str(band.get("high", "")),
+        tuple((str(m["quantity"]), str(m["label"])) for m in entry.get("marks", ())),
+    )
 
 
 def read_plot(entry: Mapping[str, Any]) -> Plot:

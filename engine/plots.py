@@ -1,4 +1,4 @@
-"""The points of what a mode draws, each an exact evaluation. Needs no plotting library.
+"""The points of curves over a flag, each an exact evaluation. Needs no plotting library.
 
 Between two points nothing is made up: whoever draws joins neighbours, eight to each doubling.
 """
@@ -108,25 +108,6 @@ def plain(value: Bytes) -> int | float:
     return value if isinstance(value, int) else float(value)
 
 
-def pictures(report: Report) -> tuple[Picture, ...]:
-    """
-    What the mode of a report draws, from its `plots:`; none for rules without any.
-
-    All pictures over one flag have one axis, so that they can stand below each other. Raises
-    `FitcheckError` where a quantity cannot be evaluated for the run itself.
-    """
-    mode = report.prepared.rules.mode
-    plots = mode.plots if mode else ()
-    curves = {plot.id: curve_runs(report, plot) for plot in plots}
-    found = []
-    for plot in plots:
-        same = [other for other in plots if other.sweep == plot.sweep]
-        ends = [s for other in same for s in curves[other.id]]
-        first, last = span(report.run, same, [longest for _, _, longest in ends])
-        found.append(draw(report, plot, curves[plot.id], first, last))
-    return tuple(found)
-
-
 def curve_runs(report: Report, plot: Plot) -> list[tuple[dict[str, int], Run, int | None]]:
     """
     For each value of `over` that is drawn: that flag, a run with it, and its longest.
@@ -166,9 +147,10 @@ def span(run: Run, plots: Iterable[Plot], ends: Iterable[int | None]) -> tuple[i
     plots = list(plots)
     flag = run.rules.flags.flags[plots[0].sweep]
     here: int = run.flag(flag.id)
-    known = [end for end in ends if end]
+    beyond = 1 if any(plot.over for plot in plots) else 2  # a curve alone goes on behind its end
+    known = [end * beyond for end in ends if end]
     reach = known or [plot.reach for plot in plots]
-    first = min([here // 2, *known, *(plot.start for plot in plots)])
+    first = min([here // 2, *(end // beyond for end in known), *(plot.start for plot in plots)])
     first = max(1 << max(first, 1).bit_length() - 1, flag.low)
     return first, min(max(1 << (max(2 * here, *reach) - 1).bit_length(), 2 * first), flag.high)
 
@@ -182,14 +164,13 @@ def draw(
 ) -> Picture:
     """One picture from `first` to `last`."""
     run, mode = report.run, report.prepared.rules.mode
-    assert mode is not None
     here = run.flag(plot.sweep)
     found = []
     for at, there, end in curves:
         xs = grid(first, last, [here, end or here])
         warned = any(c.warns and c.direction == "under" for c in find_caveats(there))
         for curve in plot.curves:
-            label = curve.label or sentence(there, mode.formula, plot.label)
+            label = curve.label or (sentence(there, mode.formula, plot.label) if mode else "")
             points = evaluated(report, there, plot, curve, xs)
             y, low, high = columns(points.values())
             grade = str(report.grade(curve.quantity))

@@ -19,7 +19,7 @@ from .run import Facts, Run
 from .spelling import opposite
 
 if TYPE_CHECKING:
-    from .plots import Picture
+    from .pictures import AnyPicture
 
 
 @record(identity=True)
@@ -236,15 +236,20 @@ class Report(Mapping[str, Any]):
             and rules.function(mode.formula, fact.when, ("facts", index, "when"))(self.run, NO_LOOP)
         ]
 
-    def pictures(self) -> tuple[Picture, ...]:
-        """The curves that its mode draws, as exact points (see `plots.py`); needs no library."""
-        return self._pictures
+    def pictures(self, *only: str) -> tuple[AnyPicture, ...]:
+        """
+        What is drawn of it, all pictures or those of these ids, as exact points and stacks (see
+        `pictures.py`); needs no library. Raises `InputProblem` for an unknown id.
+        """
+        if only not in self._pictures:
+            from .pictures import pictures
+
+            self._pictures[only] = pictures(self, only)
+        return self._pictures[only]
 
     @cached_property
-    def _pictures(self) -> tuple[Picture, ...]:
-        from .plots import pictures
-
-        return pictures(self)
+    def _pictures(self) -> dict[tuple[str, ...], tuple[AnyPicture, ...]]:
+        return {}
 
     def explain(self) -> str:
         """Plain English: the largest component and why, and what each change would save or cost."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .evaluation import Thunk
     from .flags import FlagSet
     from .modes import Mode
+    from .plot_rules import Drawn
     from .profile import Profile
     from .scope import Scope
     from .units import Units
@@ -105,12 +106,30 @@ class Rules:
         return {n: Loader(self.roots, lazy=True, cached=True, mode=n).load() for n in names}
 
     @cached_property
+    def plots_source(self) -> Source | None:
+        """What is drawn of a run, read when pictures are asked for; raises `RuleFileError`."""
+        return self.mode.formula.source if self.mode is not None else self.special("plots")
+
+    @cached_property
+    def plots(self) -> tuple[Drawn, ...]:
+        """What can be drawn of a run, in order; raises `RuleFileError`."""
+        if self.mode is not None:
+            return self.mode.plots
+        from .plot_rules import read_plots
+
+        return read_plots(self.plots_source.data["plots"]) if self.plots_source else ()
+
+    @cached_property
     def advice(self) -> Source | None:
         """What the advisor sweeps, `formulas/advise.yaml`, read when it is first asked for."""
+        return self.special("advise")
+
+    def special(self, stem: str) -> Source | None:
+        """A file of formulas/ that is no formula and that an estimate does without."""
         from .data_cache import read_source
         from .loading import files_of
 
-        found = files_of(self.roots, "formulas").get("advise")
+        found = files_of(self.roots, "formulas").get(stem)
         return None if found is None else read_source(found[0], found[1], found[2])
 
     @property

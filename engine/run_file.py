@@ -129,7 +129,20 @@ def read_run(path: str) -> RunFile:
             if isinstance(value, (bool, list, dict)):
                 file.refuse((name,), f"`{name}` has to be a word.")
             top[name] = str(value)
-    return RunFile(source, top, {name: data[name] for name in sections if name in data})
+    found = {name: data[name] for name in sections if name in data}
+    if SWEEP in found:
+        found[SWEEP] = {name: ranges(file, name, value) for name, value in data[SWEEP].items()}
+    return RunFile(source, top, found)
+
+
+def ranges(file: RunFile, name: str, value: Any) -> Any:
+    """The values of a swept range as they are typed; raises `InputProblem` for another shape."""
+    if isinstance(value, list) and all(isinstance(one, (int, str)) for one in value):
+        whole = all(type(one) is int for one in value)
+        return ",".join(map(str, value)) if whole else tuple(map(str, value))
+    if isinstance(value, (int, str)) and not isinstance(value, bool):
+        return str(value)
+    file.refuse((SWEEP, name), f"`{name}` has to hold values such as 1024,2048.")
 
 
 def write_run(

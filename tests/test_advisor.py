@@ -338,9 +338,9 @@ def test_longer_than_the_model_was_made_for_only_warns(capsys: pytest.CaptureFix
 BAD = {
     "--seq-lens 1k": "no whole number",
     "--seq-lens 0": "--seq-lens: 0 is out of range",
-    "--seq-lens 8..4": "a range rises",
-    "--seq-lens 1..9999999": "more than 100,000 values",
-    "--seq-lens 1..99999 --batch-sizes 1..9999": "points, and 10,000,000 are possible",
+    "--seq-lens 8..4:1": "a range rises",
+    "--seq-lens 1..9999999:1": "more than 100,000 values",
+    "--seq-lens 1..99999:1 --batch-sizes 1..9999:1": "points, and 10,000,000 are possible",
     "": "--seq-lens 1024,2048,4096",
     "--seq-lens 64 --no-lora": "--no-lora has no place here",
     "--seq-lens 64 --grad-accum 4": "--grad-accum has no place here",

@@ -48,9 +48,9 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     ):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "bin").mkdir()
-    choosing._answers.cache_clear()
+    choosing._last.clear()
     yield
-    choosing._answers.cache_clear()
+    choosing._last.clear()
 
 
 @pytest.fixture
@@ -322,7 +322,7 @@ def test_a_report_survives_the_way_to_another_machine(tool: Tool, tmp_path: Path
     report = estimate(MODEL, gpu="auto:0", qlora=True)
     kept = pickle.dumps(report)
     (tmp_path / "bin" / "nvidia-smi").unlink()
-    choosing._answers.cache_clear()
+    choosing._last.clear()
     again = pickle.loads(kept)
     assert again["usable"] == report["usable"] and again.status == report.status
 

@@ -11,7 +11,7 @@ import click
 from fitcheck.cli.errors import PROGRAM, guarded
 from fitcheck.cli.output import say, write
 from fitcheck.cli.session import files, running, showing
-from fitcheck.cli.session.state import TRAINING, State
+from fitcheck.cli.session.state import TRAINING, State, option_words
 from fitcheck.engine.errors import InputProblem
 from fitcheck.engine.suggest import suggest
 
@@ -30,7 +30,7 @@ ALIASES = {
     "list-gpus": "gpus",
 }
 LEAVE = "exit"
-PASSED_ON = ("rules", "models")  # groups of commands that know nothing of the session
+PASSED_ON = ("models", "rules")  # groups of commands that know nothing of the session
 
 
 class Command(NamedTuple):
@@ -53,7 +53,7 @@ def model(state: State, words: list[str]) -> int:
     rules = state.rules()
     found = read_model(rules, words[0], state.shared.get("source", "auto"))
     state.model = words[0]
-    state.seen.clear()
+    state.forget_answers()
     write(showing.model_line(found))
     for text in found.warnings:
         say("warning", text, state.no_color)
@@ -73,7 +73,7 @@ def gpu(state: State, words: list[str]) -> int:
         raise InputProblem("Write `gpu NAME`, such as `gpu 4090`; `gpus` lists all.")
     card = choose_card(state.rules(), values["name"], values["vram_mib"])
     state.gpu, state.vram_mib = values["name"], values["vram_mib"]
-    state.seen.clear()
+    state.forget_answers()
     write(showing.card_line(state, card))
     if card.note:
         say("note", card.note, state.no_color)
@@ -82,7 +82,7 @@ def gpu(state: State, words: list[str]) -> int:
 
 def explain(state: State, words: list[str]) -> int:
     """The last training estimate in plain English; it is computed where there is none."""
-    return running.run(state, running.MEMORY, ["--explain", *words])
+    return running.run(state, running.MEMORY, ["--explain", *option_words(state.once), *words])
 
 
 def derive(state: State, words: list[str]) -> int:
@@ -99,6 +99,7 @@ def reset(state: State, words: list[str]) -> int:
     nothing_more("reset", words)
     for kept in (state.flags, state.foreign, state.other, state.sweep, state.shared):
         kept.clear()
+    state.forget_answers()
     write("All flags and swept ranges are back to their defaults.")
     return 0
 
@@ -179,8 +180,7 @@ def table(state: State) -> dict[str, Command]:
         "save": Command("FILE [--force]", "Write model, GPU and flags to a file", files.save),
         "load": Command("FILE", "Take model, GPU and flags from a saved file", files.load),
         "gpus": Command("", "List the GPU database", gpus),
-        "models": Command("[WORDS]", "List the catalogue, or show one model", group("models")),
-        "rules": Command("...", "Read, check and change rule files", group("rules")),
+        **{name: Command(*showing.usage_of(state, name), group(name)) for name in PASSED_ON},
         "help": Command("[COMMAND]", "This list, or the options of one command", help_),
         LEAVE: Command("", "Leave the session", leave),
     }
@@ -229,6 +229,8 @@ def dispatch(state: State, words: list[str]) -> int:
     name, rest = ALIASES.get(words[0], words[0]), words[1:]
     if name == PROGRAM and rest:  # a command that an answer printed
         return passed_on(rest)
+    if name == PROGRAM:
+        raise InputProblem("This is a session already; `help` lists what it can do.")
     known: Mapping[str, Command] = table(state)
     if name not in known:
         hint = suggest(words[0], {**known, **ALIASES})

@@ -82,16 +82,18 @@ def take(state: State, path: str) -> None:
     }
     top = dict(saved.top)
     name, gpu, memory = (top.pop(key, None) for key in ("model", "gpu", "vram_mib"))
-    if gpu is not None or memory is not None:
-        choose_card(state.rules(), gpu, memory)
+    for key in ("gpu", "vram_mib"):
+        try:
+            if key in saved.top:
+                choose_card(state.rules(), gpu, memory)
+        except InputProblem as problem:
+            saved.refuse((key,), str(problem))
     if name is not None:
         read_model(state.rules(), name, top.get("source", "auto"))
     state.model, state.gpu, state.vram_mib = name or state.model, gpu, memory
     state.flags, state.foreign, state.other, state.shared = flags, {}, {}, top
-    state.sweep = {
-        n: tuple(v) if isinstance(v, list) else v for n, v in saved.sections.get(SWEEP, {}).items()
-    }
-    state.seen.clear()
+    state.sweep = dict(saved.sections.get(SWEEP, {}))
+    state.forget_answers()
 
 
 def summary(state: State) -> list[str]:

@@ -77,6 +77,7 @@ def prompted(state: State) -> Iterator[str]:
         history=history(),
         completer=Words(state),
         complete_while_typing=False,
+        enable_suspend=True,
         bottom_toolbar=lambda: toolbar(state),
     )
     while True:

@@ -35,6 +35,10 @@ SHARED = ("source", "stack")  # kept for every command
 KEPT = ("from_command",)  # kept for its mode
 
 
+class Missing(InputProblem):
+    """Something has to be chosen before this line can be answered."""
+
+
 def commands_of(state: State) -> list[str]:
     """The session commands that take options of the command line."""
     names = ("advise", "compare", "optimize", "check")
@@ -73,13 +77,16 @@ def run(state: State, name: str, words: Sequence[str]) -> int:
     mode = rules.mode.id if rules.mode is not None else TRAINING
     refuse_pairs(rules.flags, words, ctx)
     before = copy.deepcopy((state.flags, state.foreign, state.other, state.sweep, state.shared))
-    status = COULD_NOT_RUN
+    status, missing = COULD_NOT_RUN, False
     try:
         keep(state, mode, ctx, words, parser)
         line = prepared(state, mode, name, ctx)
         status = answer(state, mode, name, [*line, *words], ctx)
+    except Missing:
+        missing = True  # what was typed is right, and waits for the rest
+        raise
     finally:
-        if status == COULD_NOT_RUN and ready(state, name, ctx):
+        if status == COULD_NOT_RUN and not missing:
             state.flags, state.foreign, state.other, state.sweep, state.shared = before
     return status
 
@@ -90,7 +97,8 @@ def context(parser: click.Command, name: str, words: list[str]) -> click.Context
         return parser.make_context(name, words)
     except click.UsageError as error:
         if "unexpected extra argument" in error.format_message().lower():
-            says = f"{error.format_message()} The model is set by `model NAME`, for every line."
+            said = error.format_message().rstrip(".")
+            says = f"{said}. The model is set by `model NAME`, for every line."
             raise click.UsageError(says, error.ctx) from None
         raise
 
@@ -172,7 +180,7 @@ def prepared(state: State, mode: str, name: str, ctx: click.Context) -> list[str
     """The words that are kept, before those typed; raises `InputProblem` where some are missing."""
     typed = options.given(ctx)
     if missing := missing_of(state, name, typed):
-        raise InputProblem(missing)
+        raise Missing(missing)
     made = command(state, name)
     refuse_unset(made, state, typed)
     without = made.not_kept(state.of(mode)) if isinstance(made, AdviseCommand) else ()
@@ -183,11 +191,6 @@ def prepared(state: State, mode: str, name: str, ctx: click.Context) -> list[str
     if state.no_color:
         line.append("--no-color")
     return line
-
-
-def ready(state: State, name: str, ctx: click.Context) -> bool:
-    """Whether model and card are there, so that a line which could not be run is wrong itself."""
-    return not missing_of(state, name, options.given(ctx))
 
 
 def missing_of(state: State, name: str, typed: Mapping[str, Any]) -> str:
@@ -204,6 +207,7 @@ def missing_of(state: State, name: str, typed: Mapping[str, Any]) -> str:
 def answer(state: State, mode: str, name: str, words: list[str], ctx: click.Context) -> int:
     """Say what differs from the defaults, and run the one-liner's command."""
     typed, differs = options.given(ctx), state.differs(mode)
+    state.once = {n: typed[n] for n in ("gpu", "vram_mib") if n in typed}
     if differs and not any(typed.get(n) for n in ("as_json", "derive")):
         write(f"differs: {shlex.join(differs)}")
     return invoke(command(state, name), name, words, state)
@@ -214,9 +218,9 @@ def refuse_unset(made: click.Command, state: State, typed: dict[str, Any]) -> No
     for param in made.params:
         if param.required and param.name not in {"model", *typed, *state.sweep}:
             option = param.opts[-1]
-            raise InputProblem(
+            raise Missing(
                 f"{option} is not set: give it once, such as `{made.name} {option} "
-                "1024,2048,4096`, and it is remembered."
+                "1024,2048,4096`, and it is remembered; what else was typed is kept."
             )
 
 

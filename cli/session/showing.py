@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fitcheck.cli.brief import BRIEF
 from fitcheck.cli.session import running
 from fitcheck.cli.session.state import TRAINING, State
 from fitcheck.cli.words import count, settings_words, whole_mib
@@ -34,7 +35,8 @@ def model_line(model: Model) -> str:
 
 def card_line(state: State, card: Card) -> str:
     """One line about the chosen card."""
-    return f"{card.title}: {whole_mib(card.usable)} MiB usable of {whole_mib(card.total)} MiB"
+    usable = f": {whole_mib(card.usable)} MiB usable of {whole_mib(card.total)} MiB"
+    return f"{card.title}{usable if card.usable else ''}"
 
 
 def card_text(state: State) -> str:
@@ -59,7 +61,8 @@ def state_lines(state: State) -> Iterator[str]:
     for name, mode in {running.MEMORY: TRAINING, **state.modes()}.items():
         report = state.seen.get(mode)
         if report is not None:
-            says = f"{whole_mib(report.run.value(total_of(report)))} MiB, {report.title}"
+            total = whole_mib(report.run.value(total_of(report)))
+            says = f"{total} MiB on {report.prepared.card.title}, {report.title}"
             yield row("last", f"{name}: {says}")
 
 
@@ -75,7 +78,8 @@ def row(label: str, text: str) -> str:
 def rows(label: str, text: str) -> list[str]:
     """A label and a text that is as wide as the terminal at most."""
     room = max(shutil.get_terminal_size().columns - LABEL, 30)
-    lines = textwrap.wrap(text.replace(" · ", "\n").replace(" ", "\0").replace("\n", " · "), room)
+    kept = text.replace(" · ", "\n").replace(" ", "\0").replace("\n", " · ")
+    lines = textwrap.wrap(kept, room, break_on_hyphens=False)
     lines = [line.replace("\0", " ") for line in lines]
     return [row(label if not n else "", line) for n, line in enumerate(lines)]
 
@@ -106,12 +110,8 @@ def usage_of(state: State, name: str) -> tuple[str, str]:
     if name in modes:
         mode = state.rules(modes[name]).mode
         return "[OPTIONS]", mode.title if mode is not None else ""
-    return {
-        "advise": ("[OPTIONS]", "Sweep ranges: the edge of what fits, ceilings, prices"),
-        "compare": ("GPU... [OPTIONS]", "The run on other GPUs; with --infer, serving"),
-        "optimize": ("[OPTIONS]", "What to run instead; with --infer, serving"),
-        "check": ("FILE...", "Estimate training configurations of other programs"),
-    }[name]
+    usage, about = BRIEF[name]
+    return usage, about[0].upper() + about[1:]
 
 
 def help_lines(table: Mapping[str, Any], aliases: Mapping[str, str]) -> Iterator[str]:
@@ -146,4 +146,4 @@ def seeded(state: State) -> list[str]:
         shlex.join(d) for mode in (TRAINING, *state.modes().values()) if (d := state.differs(mode))
     ]
     found += [row("flags", text) for text in differs]
-    return found
+    return found + ([row("sweep", swept_text(state))] if state.sweep else [])

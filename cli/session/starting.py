@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
@@ -59,13 +59,27 @@ def converse(state: State) -> None:
         for line in showing.seeded(state):
             write_error(line)
         source = piped_lines()
-    for line in source:
+    for line in joined(source):
         try:
             commands.perform(state, line)
         except EOFError:
             return
         except KeyboardInterrupt:
             say("note", "interrupted; the session goes on, `exit` leaves it", state.no_color)
+
+
+def joined(source: Iterable[str]) -> Iterator[str]:
+    """Single lines: what was pasted at once is cut apart, and a backslash at an end goes on."""
+    begun = ""
+    for text in source:
+        for line in text.rstrip("\n").split("\n"):
+            if line.endswith("\\"):
+                begun += line[:-1] + " "
+                continue
+            yield begun + line
+            begun = ""
+    if begun:
+        yield begun
 
 
 def piped_lines() -> Iterator[str]:

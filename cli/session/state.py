@@ -39,6 +39,7 @@ class State:
     shared: dict[str, Any] = field(default_factory=dict)
     seen: dict[str, Report] = field(default_factory=dict)  # the last estimate of each mode
     last: str = TRAINING  # the mode of the last estimate
+    once: dict[str, Any] = field(default_factory=dict)  # the card of the last line alone
 
     def rules(self, mode: str = TRAINING) -> Rules:
         """The rules of a mode."""
@@ -56,6 +57,11 @@ class State:
         """Put a mode back to its defaults."""
         for kept in (self.flags, self.foreign, self.other):
             kept.pop(mode, None)
+
+    def forget_answers(self) -> None:
+        """The last answers were those of another model, card or set of flags."""
+        self.seen.clear()
+        self.once.clear()
 
     def flag_words(self, mode: str, without: Collection[str] = ()) -> list[str]:
         """The flags of a mode as words of a command line, shorthands first."""
@@ -80,7 +86,7 @@ class State:
                 words += spelled(flag, values[flag.id])
         for others in self.foreign.get(mode, {}).values():
             words += others
-        return words + option_words(self.other.get(mode, {}))
+        return words + option_words({**self.other.get(mode, {}), **self.shared})
 
     def card_words(self, typed: Mapping[str, Any]) -> list[str]:
         """The options of the session's card, where none is typed for one estimate."""

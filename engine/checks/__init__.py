@@ -22,6 +22,7 @@ from .formula_checks import FORMULA_CHECKS
 from .importer_checks import IMPORTER_CHECKS
 from .limits import check_amount
 from .mode_checks import MODE_CHECKS
+from .plot_checks import PLOT_CHECKS
 from .profile_checks import PROFILE_CHECKS
 from .shape import check_shape
 from .status_checks import STATUS_CHECKS
@@ -117,6 +118,7 @@ def check_meaning(rules: Rules, misshapen: bool = False) -> list[Problem]:
         *STATUS_CHECKS,
         *families,
         *MODE_CHECKS,
+        *PLOT_CHECKS,
         *CHECKPOINT_CHECKS,
         *IMPORTER_CHECKS,
     ):

@@ -1,4 +1,4 @@
-"""Checks of a mode file: its lines below the verdict, tables, pictures, and its subcommand."""
+"""Checks of a mode file: its lines below the verdict, tables, and its subcommand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from ..beside import Beside
 from ..checkpoint import facts_of
 from ..errors import Problem, RuleFileError
 from ..modes import ModeTable, commands
-from ..plot_rules import Plot
 from ..rules import Rules
 from ..scope import suggest
 from ..yaml_problems import Path
@@ -53,8 +52,6 @@ def check_mode(rules: Rules) -> Iterator[Problem]:
         yield from check_beside(rules, mode.beside)
     for index, table in enumerate(mode.tables):
         yield from check_table(rules, table, ("tables", index))
-    for index, plot in enumerate(mode.plots):
-        yield from check_plot(rules, plot, ("plots", index))
 
 
 def check_beside(rules: Rules, beside: Beside) -> Iterator[Problem]:
@@ -93,46 +90,6 @@ def check_table(rules: Rules, table: ModeTable, place: Path) -> Iterator[Problem
         elif rules.formulas[name].per != table.per:
             message = f"`{name}` has no value for each item of {table.per}."
             yield source.problem("F214", "unknown-list", at, message)
-
-
-def check_plot(rules: Rules, plot: Plot, place: Path) -> Iterator[Problem]:
-    """F106, F201, F205, F216: a picture shows bytes against whole numbers."""
-    assert rules.mode is not None
-    source = rules.mode.formula.source
-
-    def problem(code: str, name: str, at: Path, message: str) -> Problem:
-        return source.problem(code, name, source.mark((*place, *at)), message)
-
-    flags: dict[str, Path] = {plot.sweep: ("sweep", "flag"), plot.over: ("over", "flag")}
-    for flag, at in flags.items():
-        if flag and flag not in rules.flags.flags:
-            message = f"`{flag}` is no flag of this mode.{suggest(flag, rules.flags.flags)}"
-            yield problem("F201", "unknown-symbol", at, message)
-        elif flag and rules.flags.flags[flag].kind != "integer":
-            message = f"`{flag}` is no whole number, and an axis counts in whole numbers."
-            yield problem("F106", "bad-flag", at, message)
-    for name, at in plot.quantities():
-        if name not in rules.formulas:
-            if name not in rules.broken:
-                message = f"`{name}` is drawn here and no file defines it."
-                near = suggest(name, rules.formulas)
-                yield problem("F201", "unknown-symbol", at, f"{message}{near}")
-            continue
-        formula = rules.formulas[name]
-        if at == ("limit", "longest"):
-            if formula.search is None or formula.search.flag != plot.sweep:
-                message = f"`{name}` is no search for the largest {plot.sweep}."
-                yield problem("F216", "bad-search", at, message)
-        elif formula.unit.text != "byte" or formula.per is not None:
-            message = f"`{name}` is not one number of bytes, and pictures show bytes."
-            yield problem("F205", "unknown-unit", at, message)
-    unnamed = [i for i, curve in enumerate(plot.curves) if not curve.label]
-    if unnamed and not plot.over:
-        message = "A curve needs a `label` where the picture has no `over` that names it."
-        yield problem("F107", "missing-key", ("curves", unnamed[0]), message)
-    if plot.over:
-        label = (*place, "over", "label")
-        yield from check_sentence(rules, rules.mode.formula, label, plot.label)
 
 
 MODE_CHECKS = (check_mode,)

@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..errors import InputProblem
@@ -23,14 +22,15 @@ if TYPE_CHECKING:
 AGAIN = 5.0  # seconds for which an answer counts as that of now
 
 
-@lru_cache(maxsize=1)
-def _answers(moment: int) -> tuple[Answer, ...]:
-    return nvidia.devices(), *amd.devices()
+_last: list[tuple[float, tuple[Answer, ...]]] = []  # when the last answers were there
 
 
 def answers() -> tuple[Answer, ...]:
     """What every tool says now; a command that asks twice within seconds starts them once."""
-    return _answers(int(time.monotonic() / AGAIN))
+    if not _last or time.monotonic() - _last[0][0] > AGAIN:
+        found = (nvidia.devices(), *amd.devices())
+        _last[:] = [(time.monotonic(), found)]  # a tool that hangs is not asked again either
+    return _last[0][1]
 
 
 def entries() -> list[Device]:

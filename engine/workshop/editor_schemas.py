@@ -136,6 +136,7 @@ def vocabulary(rules: Rules) -> dict[str, dict[str, Any]]:
     lists = [*groups, "phases", "components", *rules.lists]
     blocks = list(rules.blocks)
     proofs = {"evidence.*.cards": cards}
+    drawn = {f"plots.*.{key}.quantity": quantities for key in ("curves.*", "limit", "marks.*")}
     named = {"symbols.*.from": sources(rules), "symbols.*.unit": units}
     return {
         "formula": {
@@ -160,9 +161,9 @@ def vocabulary(rules: Rules) -> dict[str, dict[str, Any]]:
         "mode": {
             "reads": quantities,
             "fit": quantities,
-            "plots.*.curves.*.quantity": quantities,
-            "plots.*.limit.quantity": quantities,
+            **drawn,
         },
+        "plots": drawn,
         "architecture": {
             "extends": [a.id for a in rules.architectures if "refuse" not in a.own],
             "layer_groups.*.blocks.*.use": blocks,

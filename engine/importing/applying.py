@@ -181,7 +181,7 @@ class Reading:
         for rule in self.importer.rules:
             if all(self.holds(key, wanted) for key, wanted in rule.when.items()):
                 place = next((k for k in rule.when if k in self.document.items), "")
-                item = self.document.items.get(place) or Item(" and ".join(rule.when), None, 1, 1)
+                item = self.document.items.get(place) or Item(" and ".join(rule.when), None, 0, 0)
                 found = self.take(item, rule.effect)
                 if found:
                     self.decide(item, found)

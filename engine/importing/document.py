@@ -91,10 +91,10 @@ def check_json(path: str, text: str) -> None:
 
 def parse(path: str, text: str) -> Document:
     """The keys of YAML text (JSON is part of it); raises `InputProblem`."""
-    loader = yaml.SafeLoader(text.replace("\t", " ") if path.endswith(".json") else text)
+    items: dict[str, Item] = {}
     try:
+        loader = yaml.SafeLoader(text.replace("\t", " ") if path.endswith(".json") else text)
         node = loader.get_single_node()
-        items: dict[str, Item] = {}
         if isinstance(node, yaml.MappingNode):
             for item in walked(loader, node, "", 0):
                 items[item.key] = item
@@ -105,10 +105,11 @@ def parse(path: str, text: str) -> Document:
         mark = Mark(path, at.line + 1 if at else 1, at.column + 1 if at else 1)
         says = f"not readable as YAML: {error.problem or error.context}."
         raise shown(Problem("", "", mark, says, text)) from None
+    except InputProblem:
+        raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputProblem(f"{path}: not readable as YAML: {str(error).splitlines()[0]}.") from None
-    finally:
-        loader.dispose()
+        first = (str(error).splitlines() or ["nested too deeply"])[0]
+        raise InputProblem(f"{path}: not readable as YAML: {first}.") from None
     if not isinstance(node, yaml.MappingNode):
         raise InputProblem(f"{path}: no mapping of keys to values, so no training configuration.")
     return Document(path, text, items)
@@ -125,7 +126,6 @@ def walked(
         name = f"{before}{loader.construct_object(key, deep=True)}"
         at = key.start_mark
         nested = isinstance(value, yaml.MappingNode)
-        plain = {} if nested else loader.construct_object(value, deep=True)
-        yield Item(name, plain, at.line + 1, at.column + 1)
+        yield Item(name, loader.construct_object(value, deep=True), at.line + 1, at.column + 1)
         if nested:
             yield from walked(loader, value, f"{name}.", depth + 1)

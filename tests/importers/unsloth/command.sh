@@ -1,0 +1,1 @@
+python unsloth-cli.py --model_name Qwen/Qwen2.5-0.5B --max_seq_length 8192 --load_in_4bit --r 64 --lora_alpha 32 --per_device_train_batch_size 4 --gradient_accumulation_steps 8 --optim adamw_8bit --use_gradient_checkpointing unsloth

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from fitcheck.cli.output import write
 from fitcheck.cli.words import whole_mib
 from fitcheck.engine.cards import Card, cards_of
 from fitcheck.engine.grades import Grade, grade_of, weakest
+from fitcheck.engine.json_kinds import json_text
 from fitcheck.engine.rules import Rules
 from fitcheck.engine.run import Facts, Run
 from fitcheck.engine.template import MIB
@@ -23,7 +23,7 @@ def list_cards(rules: Rules, as_json: bool, no_color: bool) -> None:
     cards = cards_of(rules)
     grades = card_grades(rules, cards)
     if as_json:
-        write(json.dumps({"gpus": [_record(c, grades[c.id]) for c in cards]}, indent=2))
+        write(json_text("gpus", {"gpus": [_record(c, grades[c.id]) for c in cards]}))
         return
     _print(cards, grades, no_color)
 

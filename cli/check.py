@@ -14,6 +14,7 @@ from fitcheck.cli.estimate import REPEATED, EstimateCommand, flags_of
 from fitcheck.cli.output import say, write
 from fitcheck.engine.api import choose_card, rules_for
 from fitcheck.engine.errors import InputProblem
+from fitcheck.engine.json_kinds import schema_id
 
 if TYPE_CHECKING:
     from fitcheck.cli.checked import Checked
@@ -170,6 +171,7 @@ def as_json(found: Sequence[Checked]) -> dict[str, Any]:
     from fitcheck import __version__
 
     return {
+        "schema": schema_id("check"),
         "fitcheck_version": __version__,
         "exit_code": max((checked.exit_code for checked in found), default=0),
         "files": [checked.to_dict() for checked in found],

@@ -157,7 +157,7 @@ def as_json(prepared: Prepared, shown: Sequence[Compared], compared: int) -> dic
     assert prepared.rules.hints is not None
     most = prepared.rules.hints.data["compare"]["most"]["quantity"]
     return {
-        **run_blocks(prepared),
+        **run_blocks(prepared, "compare"),
         "compared": compared,
         "cards": [card.to_dict(most) for card in shown],
         "warnings": [*prepared.model.warnings, *prepared.told],

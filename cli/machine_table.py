@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from fitcheck.cli.output import harmless, write
 from fitcheck.cli.words import whole_mib
 from fitcheck.engine.errors import InputProblem
+from fitcheck.engine.json_kinds import json_text
 from fitcheck.engine.machine.choosing import entries, nothing
 from fitcheck.engine.machine.device import Device, taken
 from fitcheck.engine.machine.matching import card_file, facts
@@ -24,7 +24,7 @@ def list_machine(rules: Rules, as_json: bool, no_color: bool) -> int:
         raise InputProblem(nothing(rules, found), flag="gpu")
     if as_json:
         shown = [_record(rules, place, device) for place, device in enumerate(found)]
-        write(json.dumps({"gpus": shown}, indent=2))
+        write(json_text("machine", {"gpus": shown}))
     else:
         _print(rules, found, no_color)
     return 0

@@ -107,7 +107,7 @@ def as_json(report: Report, found: Optimized, request: Request) -> dict[str, Any
     total = report.run.value(prepared.rules.hints.data["price"])
     last, offer = found.exhausted, found.offer
     return {
-        **run_blocks(prepared, CARD),
+        **run_blocks(prepared, "optimize", CARD),
         "now": {
             "total_mib": round(total / 2**20, 2),
             "status": report.status,

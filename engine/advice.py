@@ -11,6 +11,7 @@ from .advise_rules import Plan
 from .advisor_grid import Block
 from .cards import Card
 from .contract import converted, flags_block, model_block, plain, put, version, whole_mib
+from .json_kinds import schema_id
 from .record import record
 from .report import Report
 from .rules import Rules, Status
@@ -138,6 +139,7 @@ class Advice:
         head = heads(self.anchor)
         verdict = {**head.pop("verdict"), "fits": self.fits}
         return {
+            "schema": schema_id("advise"),
             "fitcheck_version": version(),
             **head,
             "sweep": {**axes, "settings": swept, "gpus": list(self.others.get(GPU, ()))},

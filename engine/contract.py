@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from .json_kinds import schema_id
 from .template import MIB
 from .versions import Version
 
@@ -33,6 +34,7 @@ def to_dict(report: Report) -> dict[str, Any]:
     """
     prepared, rules = report.prepared, report.prepared.rules
     result: dict[str, Any] = {
+        "schema": schema_id(rules.mode.command if rules.mode is not None else "estimate"),
         "fitcheck_version": version(),
         "model": model_block(prepared),
         CARD: card_block(prepared),
@@ -71,7 +73,7 @@ def to_dict(report: Report) -> dict[str, Any]:
     return result
 
 
-def run_blocks(prepared: Prepared, also: str = "") -> dict[str, Any]:
+def run_blocks(prepared: Prepared, kind: str, also: str = "") -> dict[str, Any]:
     """
     What answers about several cards or settings begin with: version, model, flags, libraries.
 
@@ -79,6 +81,7 @@ def run_blocks(prepared: Prepared, also: str = "") -> dict[str, Any]:
     """
     rules = prepared.rules
     result: dict[str, Any] = {
+        "schema": schema_id(kind),
         "fitcheck_version": version(),
         "model": model_block(prepared),
         block_name(prepared): flags_block(prepared),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import click
 
 from fitcheck.cli.output import harmless, say, write
 from fitcheck.cli.words import count
+from fitcheck.engine.json_kinds import json_text
 from fitcheck.engine.sources.catalogue import Catalogue, folded
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def list_command(search: Sequence[str], as_json: bool, no_color: bool) -> int:
     wanted = [folded(word) for word in search]
     found = [entry for entry in catalogue.entries() if matches(entry, wanted)]
     if as_json:
-        write(json.dumps({"models": [record(entry) for entry in found]}, indent=2))
+        write(json_text("models", {"models": [record(entry) for entry in found]}))
     elif found:
         print_models(found, no_color)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 from fitcheck.cli.models.drawing import layer_picture, part_table
 from fitcheck.cli.output import harmless, say, write
 from fitcheck.cli.words import count
+from fitcheck.engine.json_kinds import json_text
 from fitcheck.engine.sources import Source
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def show_command(
     prepared = prepare(rules, model, gpu=None, vram_mib=None, source=source, flags=flags)
     run = prepared.run_with(())
     if as_json:
-        write(json.dumps(record(prepared, run), indent=2))
+        write(json_text("model", record(prepared, run)))
     else:
         print_model(prepared, run, no_color)
     for text in prepared.model.remarks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -15,6 +14,7 @@ from fitcheck.cli.rules.layout import columns, counted, say
 from fitcheck.engine.checks import check_roots
 from fitcheck.engine.errors import InputProblem, Problem, harmless
 from fitcheck.engine.formula import Formula
+from fitcheck.engine.json_kinds import json_text
 from fitcheck.engine.loading import Roots, files_of, rule_folders
 from fitcheck.engine.rules import Rules
 from fitcheck.engine.stray_files import not_read, says
@@ -42,7 +42,7 @@ def lint_command(folder: str | None, folders: tuple[str, ...], as_json: bool) ->
     files = sum(len(files_of(where, name)) for name in rule_folders(where))
     if as_json:
         found = [_problem(p) for p in problems]
-        say(json.dumps({"files": files, "problems": found, "not_read": stray}, indent=2))
+        say(json_text("rules-lint", {"files": files, "problems": found, "not_read": stray}))
         return 1 if problems else 0
     for path in stray:
         note("warning", harmless(says(path)))
@@ -113,7 +113,7 @@ def test_command(
             "cases_without_example": without,
             "skipped": sorted(opened.skipped),
         }
-        say(json.dumps(data, indent=2))
+        say(json_text("rules-test", data))
         return status
     lines: list[str] = []
     for name, each in tried.items():

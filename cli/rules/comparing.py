@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +12,7 @@ from fitcheck.cli.rules.checking import plain
 from fitcheck.cli.rules.folders import json_option, load, rules_option
 from fitcheck.cli.rules.layout import Progress, columns, counted, paragraph, say
 from fitcheck.cli.words import command_lines
+from fitcheck.engine.json_kinds import json_text
 from fitcheck.engine.rules import Rules
 from fitcheck.engine.template import MIB
 from fitcheck.engine.workshop.compare import Change, Comparison, Move, compare
@@ -35,7 +35,7 @@ def diff_command(folder: str, folders: tuple[str, ...], as_json: bool) -> int:
     with Progress() as progress:
         found = compare(before, after, progress)
     if as_json:
-        say(json.dumps(_data(found), indent=2))
+        say(json_text("rules-diff", _data(found)))
         return 0
     lines = [f"{verb} {place}" for place, verb in found.files]
     lines = [*(lines or ["Every file of the folder is as bundled."]), ""]

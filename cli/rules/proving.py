@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 
@@ -11,6 +10,7 @@ import click
 from fitcheck.cli.rules.checking import chosen, note_skipped, only_option
 from fitcheck.cli.rules.folders import folder_argument, json_option, roots, rules_option
 from fitcheck.cli.rules.layout import Progress, columns, counted, paragraph, say
+from fitcheck.engine.json_kinds import json_text
 from fitcheck.engine.monotone import TRIES
 from fitcheck.engine.record import as_dict
 from fitcheck.engine.workshop.opened import open_rules
@@ -46,7 +46,7 @@ def prove_command(
     status = 1 if any(p.verdict == REFUTED for p in proofs) or (opened.skipped and not only) else 0
     if as_json:
         data = {"claims": [as_dict(p) for p in proofs], "skipped": sorted(opened.skipped)}
-        say(json.dumps(data, indent=2))
+        say(json_text("rules-prove", data))
         return status
     lines: list[str] = []
     for name, each in found.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 
@@ -10,6 +9,7 @@ import click
 
 from fitcheck.cli.rules.folders import complete_code, json_option, load, rules_option
 from fitcheck.cli.rules.layout import columns, counted, paragraph, say
+from fitcheck.engine.json_kinds import json_text
 from fitcheck.engine.workshop import codes
 from fitcheck.engine.workshop.index import Entry, counts, entries
 
@@ -48,7 +48,7 @@ def list_command(folders: tuple[str, ...], as_json: bool) -> int:
             }
             for e in found
         ]
-        say(json.dumps({"files": files, **numbers}, indent=2))
+        say(json_text("rules-list", {"files": files, **numbers}))
         return 0
     lines: list[str] = []
     repeated = Counter(e.id for e in found if e.mode is None)  # a bare id is training's
@@ -84,14 +84,14 @@ def explain_command(code: str | None, as_json: bool) -> int:
     if code is None:
         found = list(codes.pages().values())
         if as_json:
-            say(json.dumps({"codes": [_data(p) for p in found]}, indent=2))
+            say(json_text("rules-codes", {"codes": [_data(p) for p in found]}))
         else:
             rows = [(p.code, p.title, ", ".join(p.names)) for p in found]
             say(*columns(rows), "", "fitcheck rules explain CODE prints the page of one.")
         return 0
     page = codes.page(code)
     if as_json:
-        say(json.dumps(_data(page), indent=2))
+        say(json_text("rules-code", _data(page)))
         return 0
     say(
         f"{page.code}  {page.title}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from fitcheck.cli.words import settings_words
 from fitcheck.engine.api import SOURCES, prepare, rules_for
 from fitcheck.engine.config_fields import text_part
 from fitcheck.engine.errors import InputProblem
+from fitcheck.engine.json_kinds import json_text
 from fitcheck.engine.record import as_dict
 from fitcheck.engine.report import Prepared
 from fitcheck.engine.rules import Rules
@@ -94,7 +94,7 @@ def answer(rules: Rules, values: dict[str, Any], flags: dict[str, Any]) -> int:
         head = heading(prepared)
         choices = choices_of(prepared, kind, chosen_id)
     if values["as_json"]:
-        say(json.dumps({"choices": [as_dict(c) for c in choices]}, indent=2))
+        say(json_text("rules-why", {"choices": [as_dict(c) for c in choices]}))
         return 0
     say(*head, *(line for choice in choices for line in block(choice)))
     return 0

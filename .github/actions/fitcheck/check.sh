@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# What the action does: install fitcheck beside the job, check the files, say so where the job reads it.
+# Needs python3, and FITCHECK_FILES, _GPU, _ARGS, _FAIL_ON, _BASE, _SOURCE of action.yml.
+set -euo pipefail
+home=${RUNNER_TEMP:-$(mktemp -d)}/fitcheck
+answer=$home/fitcheck.json
+if [ ! -x "$home/venv/bin/fitcheck" ]; then
+    python3 -m venv "$home/venv"
+    "$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$FITCHECK_SOURCE"
+fi
+shopt -s globstar nullglob
+files=()
+while IFS= read -r line; do
+    [ -n "${line// /}" ] || continue
+    # Unquoted, so that a glob is one; nullglob leaves nothing where none matches.
+    # shellcheck disable=SC2206
+    found=($line)
+    if [ ${#found[@]} -eq 0 ]; then
+        echo "::error title=fitcheck::No file matches '$line'."
+        exit 2
+    fi
+    files+=("${found[@]}")
+done <<<"$FITCHECK_FILES"
+read -r -a extra <<<"$FITCHECK_ARGS"
+options=(--gpu "$FITCHECK_GPU" ${extra[@]+"${extra[@]}"})
+status=0
+"$home/venv/bin/fitcheck" check "${files[@]}" "${options[@]}" --json >"$answer" || status=$?
+before=
+if [ -n "$FITCHECK_BASE" ]; then
+    before=$home/before
+    rm -rf "$before"
+    mkdir -p "$before"
+    git archive "$FITCHECK_BASE" 2>/dev/null | tar -x -C "$before" || echo "::warning title=fitcheck::The base $FITCHECK_BASE is not there; check out with fetch-depth 0 to compare with it."
+    (cd "$before" && "$home/venv/bin/fitcheck" check "${files[@]}" "${options[@]}" --json >"$home/before.json" 2>/dev/null) || true
+fi
+exec "$home/venv/bin/python" "$FITCHECK_SOURCE/.github/actions/fitcheck/report.py" \
+    "$answer" "$FITCHECK_FAIL_ON" "${before:+$home/before.json}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fitcheck.cli.annotations import annotation
@@ -32,7 +32,8 @@ def print_checked(checked: Checked, values: dict[str, Any]) -> None:
     from fitcheck.cli.screen import print_estimate
 
     width = shutil.get_terminal_size().columns
-    write(harmless("\n".join(lines(checked, width, values["verbose"]))))
+    typed = [name for name, value in values.items() if value is not None]
+    write(harmless("\n".join(lines(checked, width, values["verbose"], typed))))
     write("")
     assert checked.report is not None and checked.request is not None
     print_estimate(checked.report, checked.request, {**values, "explain": False, "fit": None})
@@ -46,8 +47,10 @@ def print_checked(checked: Checked, values: dict[str, Any]) -> None:
         say("warning", text, values["no_color"])
 
 
-def lines(checked: Checked, width: int, verbose: bool) -> Iterator[str]:
-    """The format, the command, and what became of every key."""
+def lines(
+    checked: Checked, width: int, verbose: bool, typed: Collection[str] = ()
+) -> Iterator[str]:
+    """The format, the command, and what became of every key; `typed` are options given beside."""
     said = checked.imported
     title = said.importer.title if said else "a saved run of fitcheck"
     yield f"{checked.path}: {title}"
@@ -58,7 +61,7 @@ def lines(checked: Checked, width: int, verbose: bool) -> Iterator[str]:
     yield from (f"{'':<{LABEL}}{part}" for part in parts[1:])
     if said is None:
         return
-    for number, text in enumerate(used_lines(said, checked.report)):
+    for number, text in enumerate(used_lines(said, checked.report, typed)):
         yield from row("used" if not number else "", text, width)
     flags = checked.report.prepared.rules.flags if checked.report else None
     if flags is not None and said.defaults:
@@ -84,14 +87,16 @@ def lines(checked: Checked, width: int, verbose: bool) -> Iterator[str]:
         yield from row("no memory", f"{count}: {names}" if verbose else count, width)
 
 
-def used_lines(said: Imported, report: Report | None) -> Iterator[str]:
+def used_lines(said: Imported, report: Report | None, typed: Collection[str]) -> Iterator[str]:
     """Each key with the options that it became."""
     assert report is not None
     flags = report.prepared.rules.flags
     for used in said.used:
-        words = [w for n, v in used.flags.items() for w in spelled(flags.flags[n], v)]
+        kept = {n: v for n, v in used.flags.items() if n not in typed}
+        words = [w for n, v in kept.items() for w in spelled(flags.flags[n], v)]
         value = text_of(used.item.value)[:40]
-        meaning = " ".join(words) if words else "as other keys say"
+        silent = "an option given here wins" if used.flags else "as other keys say"
+        meaning = " ".join(words) if words else silent
         yield f"{named(used.item)} {value} -> {meaning}"
 
 

@@ -217,6 +217,9 @@ def hint(
     if configuration is None or request.model or not isinstance(error, InputProblem):
         return error
     said, document = configuration.imported, configuration.document
+    for used in said.used:
+        if error.flag is not None and error.flag in used.flags:
+            return document.refused(used.item.key, f"{used.item.key}: {error}")
     if said.model and said.model in str(error):
         return document.refused(
             said.model_key, f"{said.model_key}: {error} --model NAME takes another one."

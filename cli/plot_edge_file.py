@@ -11,7 +11,9 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from fitcheck.cli.plot_file import new_figure, page
 from fitcheck.cli.plot_file_curves import CHOSEN, INK, SMALL, SOFT
 from fitcheck.cli.plot_frame import amount
+from fitcheck.cli.words import is_changed
 from fitcheck.engine.edge import FITS, NOTHING, SAFE, Edge
+from fitcheck.engine.spelling import spelled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +41,8 @@ def figure(edge: Edge, advice: Advice) -> Figure:
     """Every pair of objectives with what fits there, the frontier named, and the ceilings."""
     prepared = advice.anchor.prepared
     title = f"{prepared.model.name} on {where(advice)}: what fits"
-    below = f"{advice.fitting_count:,} of {advice.grid_size:,} points fit"
+    fits = f"{advice.fitting_count:,} of {advice.grid_size:,} points fit"
+    below = ", ".join([fits, *held(advice)])
     fig = new_figure(WIDTH, HEIGHT, title, below)
     axes = fig.add_subplot()
     axes.set_xscale("log", base=2)
@@ -115,6 +118,16 @@ def ceilings(edge: Edge, axes: Axes) -> None:
             fontsize=SMALL,
             color=SOFT,
         )
+
+
+def held(advice: Advice) -> list[str]:
+    """The flags that were held fixed and are not the defaults."""
+    settings = advice.anchor.prepared.settings
+    return [
+        " ".join(spelled(flag, settings.values[flag.id]))
+        for flag in advice.rules.flags.flags.values()
+        if flag.id not in (*advice.axes, *advice.others) and is_changed(flag, settings)
+    ]
 
 
 def ticks(values: Sequence[int]) -> list[int]:

@@ -193,7 +193,7 @@ def head(report: Report, pictures: Sequence[AnyPicture]) -> tuple[str, str]:
     changed = [
         " ".join(spelled(flag, settings.values[flag.id]))
         for flag in prepared.rules.flags.flags.values()
-        if flag.id not in swept and flag.json and is_changed(flag, settings)
+        if flag.id not in swept and is_changed(flag, settings)
     ]
     name = f"{short(prepared.model.name)} on {prepared.card.title}: {report.title.lower()}"
     return name, ", ".join(changed)

@@ -18,6 +18,11 @@ from .mapping import COMMAND, Importer
 
 SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch", ".txt")
 CONTINUED = re.compile(r"\\\s*\n")
+ASSIGNED = re.compile(r"(?:export\s+|declare\s+(?:-\w+\s+)?|readonly\s+)?([A-Za-z_]\w*)=(.*)")
+NAMED = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::?-([^{}]*))?\}|([A-Za-z_]\w*))")
+COMPUTED = re.compile(r"\$\([^()]*\)|`[^`]*`")  # its pipes are not those of the command
+ARGUMENTS = ("$@", "$*", "${@}", "${*}")  # of the script itself
+OPENED = "${"
 
 
 def is_script(path: str) -> bool:
@@ -40,7 +45,13 @@ def command_document(path: str, text: str, known: Mapping[str, Importer]) -> Doc
     InputProblem
         No line starts a program that is known here.
     """
-    for line, command in lines_of(text):
+    variables: dict[str, str] = {}
+    for line, written in lines_of(text):
+        command = expanded(written.strip(), variables)
+        assigned = assignment(command)
+        if assigned is not None:
+            variables[assigned[0]] = assigned[1]
+            continue
         try:
             words = alone(shlex.split(command, comments=True))
         except ValueError:
@@ -60,6 +71,28 @@ def command_document(path: str, text: str, known: Mapping[str, Importer]) -> Doc
     )
 
 
+def assignment(command: str) -> tuple[str, str] | None:
+    """The variable that a line sets, with its value; None for any other line."""
+    match = ASSIGNED.fullmatch(command)
+    if match is None:
+        return None
+    try:
+        words = shlex.split(match[2], comments=True)
+    except ValueError:
+        return None
+    return (match[1], "".join(words)) if len(words) <= 1 else None
+
+
+def expanded(command: str, variables: Mapping[str, str]) -> str:
+    """A line with the variables that the script sets; others stay, as `${NAME}`."""
+
+    def value(match: re.Match[str]) -> str:
+        name, usual = match[1] or match[3], match[2]
+        return variables.get(name) or (usual if usual is not None else f"{OPENED}{name}}}")
+
+    return NAMED.sub(value, COMPUTED.sub("${command}", command))
+
+
 def lines_of(text: str) -> list[tuple[int, str]]:
     """Every command with the number of its first line, continued lines joined."""
     found, number = [], 1
@@ -75,7 +108,9 @@ def document_of(
     """The options of a command as keys: `--key value`, `--key=value`, `key=value`, `--switch`."""
     items = {COMMAND: Item(COMMAND, start, line, 1)}
     folder = os.path.dirname(path)
-    rest = list(words)
+    rest = [word for word in words if word not in ARGUMENTS]
+    if len(rest) < len(words):  # nobody knows what a caller adds
+        items["$@"] = Item("$@", True, line, 1)
     while rest:
         word = rest.pop(0)
         option = word.startswith("-") and len(word) > 1 and not number(word)
@@ -84,6 +119,8 @@ def document_of(
         if not option and not sign:
             if any(fnmatchcase(word, pattern) for pattern in importer.files if "*" in pattern):
                 items.update(read_document(os.path.join(folder, word)).items)
+            elif word.startswith(OPENED):
+                items[word] = Item(word, True, line, 1)
             continue
         given: Any = True
         if sign:

@@ -23,6 +23,7 @@ NAMED = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::?-([^{}]*))?\}|([A-Za-z_]\w*))")
 COMPUTED = re.compile(r"\$\([^()]*\)|`[^`]*`")  # its pipes are not those of the command
 ARGUMENTS = ("$@", "$*", "${@}", "${*}")  # of the script itself
 OPENED = "${"
+PROGRAM = ".py"  # what a launcher starts ends the values of its options
 
 
 def is_script(path: str) -> bool:
@@ -125,13 +126,9 @@ def document_of(
         given: Any = True
         if sign:
             given = plain(value)
-        elif rest and not (rest[0].startswith("-") and not number(rest[0])) and "=" not in rest[0]:
-            several: list[Any] = []
-            while rest and not (rest[0].startswith("-") and not number(rest[0])):
-                if "=" in rest[0] and several:
-                    break
-                several.append(plain(rest.pop(0)))
-            given = several[0] if len(several) == 1 else several
+        elif several := values_of(rest):
+            del rest[: len(several)]
+            given = plain(several[0]) if len(several) == 1 else [plain(one) for one in several]
         if word.partition("=")[0] in importer.files and isinstance(given, str):
             items.update(read_document(os.path.join(folder, given)).items)
             continue
@@ -139,6 +136,17 @@ def document_of(
     if len(items) == 1:
         raise InputProblem(f"{path}: line {line} starts {importer.title} with no option or file.")
     return Document(path, text, items)
+
+
+def values_of(words: Sequence[str]) -> list[str]:
+    """The values of the option before these words: up to an option, `key=value` or a program."""
+    found: list[str] = []
+    for word in words:
+        option = word.startswith("-") and not number(word)
+        if option or word.endswith(PROGRAM) or "=" in word:
+            break
+        found.append(word)
+    return found
 
 
 def number(word: str) -> bool:

@@ -60,6 +60,14 @@ def lines(checked: Checked, width: int, verbose: bool) -> Iterator[str]:
         return
     for number, text in enumerate(used_lines(said, checked.report)):
         yield from row("used" if not number else "", text, width)
+    flags = checked.report.prepared.rules.flags if checked.report else None
+    if flags is not None and said.defaults:
+        words = [
+            w
+            for n, v in said.defaults.items()
+            for w in spelled(flags.flags[n], flags.check(flags.flags[n], v))
+        ]
+        yield from row("by default", " ".join(words), width)
     for direction, label in DIRECTIONS.items():
         found = [u for u in said.unpriced if u.direction == direction]
         for number, unpriced in enumerate(found):

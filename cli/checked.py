@@ -74,6 +74,7 @@ class Checked:
             ],
             "unknown": [place(item) for item in (said.unknown if said else ())],
             "free": [place(item) for item in (said.free if said else ())],
+            "defaults": {n: plain(v) for n, v in said.defaults.items()} if said else {},
             "assumed": list(said.assumed) if said else [],
             "estimate": None
             if self.report is None or self.request is None

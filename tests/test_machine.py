@@ -327,13 +327,14 @@ def test_a_report_survives_the_way_to_another_machine(tool: Tool, tmp_path: Path
     assert again["usable"] == report["usable"] and again.status == report.status
 
 
-def test_the_cards_of_the_machine_as_a_list(tool: Tool) -> None:
+def test_the_cards_of_the_machine_as_a_list(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     tool("nvidia-smi", {"-q": "a100_mig.xml", "-L": "a100_mig.list"})
     status, out, _ = run("--gpu", "auto", "--list-gpus", "--json")
     shown = json.loads(out)["gpus"]
     assert status == 0 and [entry["selector"] for entry in shown] == ["auto:0", "auto:1", "auto:2"]
     assert shown[0]["slice"] == "3g.20gb" and shown[0]["key"] == "a100-40"
     assert shown[2]["problem"] == "MIG is on and it is not cut into slices"
+    monkeypatch.setenv("COLUMNS", "160")
     status, out, _ = run("--gpu", "auto", "--list-gpus")
     assert status == 0 and "14,165" in out and "python 5,906 MiB" in out
     (line,) = [line for line in out.splitlines() if line.startswith("auto:1")]

@@ -239,7 +239,18 @@ def identity_rule(path: Path_, is_key: bool) -> Edit | None:
     return lambda text: f'"{PREFIX}{text.strip(chr(34))}"'
 
 
-RULES = {"flags": flags_rule, "advise": advise_rule, "hints": hints_rule, "phases": phases_rule}
+def plots_rule(path: Path_, is_key: bool) -> Edit | None:
+    named = path[-1] in ("quantity", "low", "high", "longest", "flag")
+    return in_names(FLAG_IDS | QUANTITIES) if named and not is_key else None
+
+
+RULES = {
+    "plots": plots_rule,
+    "flags": flags_rule,
+    "advise": advise_rule,
+    "hints": hints_rule,
+    "phases": phases_rule,
+}
 
 
 @pytest.fixture(scope="module")

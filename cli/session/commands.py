@@ -159,6 +159,12 @@ def group(name: str) -> Callable[[State, list[str]], int]:
     return lambda state, words: passed_on([name, *words])
 
 
+def check(state: State, words: list[str]) -> int:
+    """Configurations of other programs, on the session's card."""
+    typed = {"gpu": True} if any(w.startswith(("--gpu", "--vram-mib")) for w in words) else {}
+    return passed_on(["check", *words, *state.card_words(typed)])
+
+
 def leave(state: State, words: list[str]) -> int:
     nothing_more(LEAVE, words)
     raise EOFError
@@ -180,6 +186,7 @@ def table(state: State) -> dict[str, Command]:
         "save": Command("FILE [--force]", "Write model, GPU and flags to a file", files.save),
         "load": Command("FILE", "Take model, GPU and flags from a saved file", files.load),
         "gpus": Command("", "List the GPU database", gpus),
+        "check": Command(*showing.usage_of(state, "check"), check),
         **{name: Command(*showing.usage_of(state, name), group(name)) for name in PASSED_ON},
         "help": Command("[COMMAND]", "This list, or the options of one command", help_),
         LEAVE: Command("", "Leave the session", leave),

@@ -41,7 +41,7 @@ class Missing(InputProblem):
 
 def commands_of(state: State) -> list[str]:
     """The session commands that take options of the command line."""
-    names = ("advise", "compare", "optimize", "check")
+    names = ("advise", "compare", "optimize")
     return [MEMORY, *state.modes(), *(name for name in names if name in SUBCOMMANDS)]
 
 
@@ -185,7 +185,7 @@ def prepared(state: State, mode: str, name: str, ctx: click.Context) -> list[str
     refuse_unset(made, state, typed)
     without = made.not_kept(state.of(mode)) if isinstance(made, AdviseCommand) else ()
     line = [str(state.model), *state.flag_words(mode, without)]
-    line += [] if name in WITHOUT_CARD else state.card_words(typed)
+    line += [] if name in WITHOUT_CARD or sweeps_cards(state, typed) else state.card_words(typed)
     line += option_words_of(made, {n: v for n, v in state.sweep.items() if n not in typed})
     line += option_words_of(made, {n: v for n, v in state.shared.items() if n not in typed})
     if state.no_color:
@@ -193,10 +193,17 @@ def prepared(state: State, mode: str, name: str, ctx: click.Context) -> list[str
     return line
 
 
+def sweeps_cards(state: State, typed: Mapping[str, Any]) -> bool:
+    """Whether cards are swept, so that none is chosen beside them."""
+    texts = typed.get("sweep") or state.sweep.get("sweep") or ()
+    return any(str(text).lstrip("-").startswith("gpu=") for text in texts)
+
+
 def missing_of(state: State, name: str, typed: Mapping[str, Any]) -> str:
     """What has to be chosen before a command; empty where nothing is missing."""
     chosen = state.gpu is not None or state.vram_mib is not None
     carded = chosen or name in WITHOUT_CARD or bool({"gpu", "vram_mib"} & typed.keys())
+    carded = carded or sweeps_cards(state, typed)
     if state.model is None and not carded:
         return "Run `model NAME` and `gpu NAME` first; what was typed is kept."
     if state.model is None:

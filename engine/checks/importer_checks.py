@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import InputProblem, Problem, RuleFileError
 from ..flags import FlagSet
-from ..importing.mapping import Importer, mappings
+from ..importing.mapping import Importer, mappings_of
 from ..rules import Rules
 from ..suggest import suggest
 
@@ -17,7 +17,7 @@ def check_importers(rules: Rules) -> Iterator[Problem]:
     if rules.mode is not None:
         return  # their flags are those of training
     try:
-        known = mappings(rules.overlays)
+        known = mappings_of(rules.roots)
     except RuleFileError as error:
         yield from error.problems
         return

@@ -59,6 +59,11 @@ class Imported:
     follow: tuple[tuple[str, str], ...]
     given: frozenset[str]
 
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The flags that are the program's own defaults, since no key says otherwise."""
+        return {n: v for n, v in self.importer.defaults.items() if n not in self.given}
+
     def without(self, typed: Collection[str]) -> Imported:
         """The same without what flags settle that a person gave."""
         return replace(self, unpriced=tuple(u for u in self.unpriced if u.settled not in typed))
@@ -72,6 +77,10 @@ class Imported:
             for u in self.unpriced
             if u.direction != "over"
         ]
+        if self.importer.part:
+            told.append(
+                f"a file of {title} is part of a run: all else is as fitcheck has it by default"
+            )
         if self.unknown:
             names = ", ".join(item.key for item in self.unknown)
             told.append(f"{names}: not known here, so whatever {title} does with it is not priced")

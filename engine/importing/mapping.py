@@ -191,12 +191,19 @@ def read_effect(entry: Mapping[str, Any], flag: str = "") -> Effect:
 
 def mappings(overlays: Sequence[str] = ()) -> dict[str, Importer]:
     """Every mapping by its id, those of overlay folders too; raises `RuleFileError`."""
+    from ..loading import roots_of
+
+    return mappings_of(roots_of(overlays))
+
+
+def mappings_of(roots: Sequence[tuple[str, bool]]) -> dict[str, Importer]:
+    """The mappings of these folders of rules, a later one over an earlier one."""
     from ..data_cache import read_source
-    from ..loading import files_of, roots_of
+    from ..loading import files_of
 
     files = {
         stem: (read_source(path, said, overlay), overlay)
-        for stem, (path, said, overlay) in files_of(roots_of(overlays), FOLDER).items()
+        for stem, (path, said, overlay) in files_of(roots, FOLDER).items()
     }
     return {stem: extended(files, stem, ()) for stem in files}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -90,6 +92,31 @@ def test_buckets_of_ddp_are_told_where_there_are_several_cards(
     document = command_document("run.sh", text, mappings())
     found = read_configuration(document, mappings(), rules_for().flags).imported
     assert told == any("buckets" in u.says and u.direction == "under" for u in found.unpriced)
+
+
+SFT = "trl/scripts/sft.py --model_name_or_path Qwen/Qwen2.5-0.5B --max_length 512"
+
+
+def test_options_of_a_launcher_count_for_what_it_launches(tmp_path: Path) -> None:
+    (tmp_path / "acc.yaml").write_text(
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_processes: 2\n"
+        "fsdp_config: {fsdp_offload_params: true}\n",
+        encoding="utf-8",
+    )
+    text = f"accelerate launch --config_file acc.yaml --main_process_port 1 {SFT}\n"
+    document = command_document(str(tmp_path / "run.sh"), text, mappings())
+    found = read_configuration(document, mappings(), rules_for().flags).imported
+    assert found.importer.id == "trl" and not found.unknown
+    told = {u.item.key: u.direction for u in found.unpriced}
+    assert told == {"distributed_type": "over", "fsdp_config.fsdp_offload_params": "over"}
+
+
+@pytest.mark.parametrize(("rest", "told"), [("", True), ("--use_peft --dtype bfloat16", False)])
+def test_buckets_matter_for_full_fine_tunes_alone(rest: str, told: bool) -> None:
+    text = f"accelerate launch --num_processes 8 {SFT} {rest}\n"
+    document = command_document("run.sh", text, mappings())
+    found = read_configuration(document, mappings(), rules_for().flags).imported
+    assert told == any("buckets" in u.says for u in found.unpriced)
 
 
 PIECES = ["$", "{", "}", "B", "=", " ", "\n", "\\", '"', "'", "`", "(", ")", "|", "--optim", TRAIN]

@@ -65,7 +65,7 @@ def command_document(path: str, text: str, known: Mapping[str, Importer]) -> Doc
         ]
         if found:  # what comes later is what a launcher launches
             begin, _, name, start = max(found)
-            return document_of(path, text, line, words[begin:], known[name], start)
+            return document_of(path, text, line, words, begin, known[name], start)
     starts = ", ".join(f"`{start}`" for importer in known.values() for start in importer.commands)
     raise InputProblem(
         f"{path}: no command that starts a training is known here; known are {starts}."
@@ -104,21 +104,45 @@ def lines_of(text: str) -> list[tuple[int, str]]:
 
 
 def document_of(
-    path: str, text: str, line: int, words: Sequence[str], importer: Importer, start: str
+    path: str,
+    text: str,
+    line: int,
+    words: Sequence[str],
+    begin: int,
+    importer: Importer,
+    start: str,
 ) -> Document:
-    """The options of a command as keys: `--key value`, `--key=value`, `key=value`, `--switch`."""
+    """The options of a command as keys, those of a launcher before it where they matter here."""
     items = {COMMAND: Item(COMMAND, start, line, 1)}
-    folder = os.path.dirname(path)
-    rest = [word for word in words if word not in ARGUMENTS]
-    if len(rest) < len(words):  # nobody knows what a caller adds
+    matter = {key for rule in importer.rules for key in rule.when}
+    for key, item in options_of(path, line, words[:begin], importer, read=False).items():
+        if importer.entry(key) is not None or key in matter:
+            items[key] = item
+    rest = [word for word in words[begin:] if word not in ARGUMENTS]
+    if len(rest) < len(words[begin:]):  # nobody knows what a caller adds
         items["$@"] = Item("$@", True, line, 1)
+    items.update(options_of(path, line, rest, importer))
+    if len(items) == 1:
+        raise InputProblem(f"{path}: line {line} starts {importer.title} with no option or file.")
+    return Document(path, text, items)
+
+
+def options_of(
+    path: str, line: int, words: Sequence[str], importer: Importer, read: bool = True
+) -> dict[str, Item]:
+    """
+    `--key value`, `--key=value`, `key=value` and `--switch` as keys, over those of the files that
+    the words name, if these are to be read.
+    """
+    items: dict[str, Item] = {}
+    folder, rest = os.path.dirname(path), list(words)
     while rest:
         word = rest.pop(0)
         option = word.startswith("-") and len(word) > 1 and not number(word)
         name, sign, value = word.lstrip("-").partition("=")
         named = importer.options.get(word.partition("=")[0], name).replace("-", "_")
         if not option and not sign:
-            if any(fnmatchcase(word, pattern) for pattern in importer.files if "*" in pattern):
+            if read and any(fnmatchcase(word, one) for one in importer.files if "*" in one):
                 items.update(read_document(os.path.join(folder, word)).items)
             elif word.startswith(OPENED):
                 items[word] = Item(word, True, line, 1)
@@ -129,13 +153,11 @@ def document_of(
         elif several := values_of(rest):
             del rest[: len(several)]
             given = plain(several[0]) if len(several) == 1 else [plain(one) for one in several]
-        if word.partition("=")[0] in importer.files and isinstance(given, str):
+        if read and word.partition("=")[0] in importer.files and isinstance(given, str):
             items.update(read_document(os.path.join(folder, given)).items)
             continue
         items[named] = Item(named, given, line, 1)
-    if len(items) == 1:
-        raise InputProblem(f"{path}: line {line} starts {importer.title} with no option or file.")
-    return Document(path, text, items)
+    return items
 
 
 def values_of(words: Sequence[str]) -> list[str]:

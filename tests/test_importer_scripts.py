@@ -119,6 +119,15 @@ def test_buckets_matter_for_full_fine_tunes_alone(rest: str, told: bool) -> None
     assert told == any("buckets" in u.says for u in found.unpriced)
 
 
+def test_a_launcher_that_a_program_starts_itself_is_its_option(tmp_path: Path) -> None:
+    (tmp_path / "run.yml").write_text("base_model: m\nsequence_len: 2048\n", encoding="utf-8")
+    text = "axolotl train run.yml --micro-batch-size 3 --launcher torchrun -- --nproc_per_node=2\n"
+    document = command_document(str(tmp_path / "run.sh"), text, mappings())
+    found = read_configuration(document, mappings(), rules_for().flags).imported
+    assert found.importer.id == "axolotl" and not found.unknown
+    assert (found.flags["batch_size"], found.flags["seq_len"]) == (3, 2048)
+
+
 PIECES = ["$", "{", "}", "B", "=", " ", "\n", "\\", '"', "'", "`", "(", ")", "|", "--optim", TRAIN]
 
 

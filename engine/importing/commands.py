@@ -64,12 +64,18 @@ def command_document(path: str, text: str, known: Mapping[str, Importer]) -> Doc
             if (begin := position(words, start.split())) is not None
         ]
         if found:  # what comes later is what a launcher launches
-            begin, _, name, start = max(found)
+            own = [one for one in found if not is_value(words, one[0] - len(one[3].split()))]
+            begin, _, name, start = max(own or found)
             return document_of(path, text, line, words, begin, known[name], start)
     starts = ", ".join(f"`{start}`" for importer in known.values() for start in importer.commands)
     raise InputProblem(
         f"{path}: no command that starts a training is known here; known are {starts}."
     )
+
+
+def is_value(words: Sequence[str], at: int) -> bool:
+    """Whether a word is the value of the option before it, as in `--launcher torchrun`."""
+    return at > 0 and words[at - 1].startswith("--") and not words[at].endswith(PROGRAM)
 
 
 def assignment(command: str) -> tuple[str, str] | None:
@@ -138,6 +144,8 @@ def options_of(
     folder, rest = os.path.dirname(path), list(words)
     while rest:
         word = rest.pop(0)
+        if word == "--":
+            continue
         option = word.startswith("-") and len(word) > 1 and not number(word)
         name, sign, value = word.lstrip("-").partition("=")
         named = importer.options.get(word.partition("=")[0], name).replace("-", "_")

@@ -42,9 +42,8 @@ class Imported:
     What a configuration says.
 
     `flags` are those of its keys, its rules and its program's defaults, `given` those without the
-    defaults; `assumed` sentences are said beside the answer, `unknown` are keys that no mapping lists,
-    and `free` those without cost.
-    `follow` are files that it names, as (key, path).
+    defaults; `assumed` sentences are said beside the answer, `unknown` are keys that no mapping
+    lists and `free` those without cost; `follow` are files that it names, as (key, path).
     """
 
     importer: Importer

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 CONTINUED = re.compile(r"\\\s+(?=-|\n|$)|\\\n")  # a line that goes on, pasted as one or as several
 ENDS = frozenset((";", "&&", "||", "|", "&", ">", ">>", "2>&1", "<"))
+REDIRECTED = re.compile(r"(\d|&)?>{1,2}\S*")
 CLOSE, SHORT = 0.85, 4  # how alike a mistyped option is, and how short ones are not compared
 
 
@@ -110,7 +111,7 @@ def alone(words: Sequence[str]) -> list[str]:
     """The first command of a line of several."""
     found: list[str] = []
     for word in words:
-        if word in ENDS:
+        if word in ENDS or REDIRECTED.fullmatch(word):
             break
         found.append(word.rstrip(";"))
         if word.endswith(";"):

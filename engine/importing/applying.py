@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -43,9 +42,8 @@ class Imported:
     What a configuration says.
 
     `flags` are those of its keys, its rules and its program's defaults, `given` those without the
-    defaults; `assumed` sentences are
-    said beside the answer, `unknown` are keys that no mapping lists and `free` those without cost.
-    `follow` are files that it names, as (key, path).
+    defaults; `assumed` sentences are said beside the answer, `unknown` are keys that no mapping
+    lists and `free` those without cost; `follow` are files that it names, as (key, path).
     """
 
     importer: Importer
@@ -298,16 +296,4 @@ def merged(first: Imported, second: Imported) -> Imported:
         unknown=(*first.unknown, *second.unknown),
         free=(*first.free, *second.free),
         follow=(*first.follow, *second.follow),
-    )
-
-
-def beside(document: Document, named: str) -> str:
-    """The path of a file that a document names, as its program would find it from its folder."""
-    folder = os.path.dirname(document.path)
-    here = os.path.join(folder, named)
-    if os.path.isfile(here) or os.path.isabs(named):
-        return here
-    return next(
-        (p for p in (named, os.path.join(folder, os.path.basename(named))) if os.path.isfile(p)),
-        here,
     )

@@ -18,6 +18,12 @@ from .mapping import COMMAND, Importer
 
 SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch", ".txt")
 CONTINUED = re.compile(r"\\\s*\n")
+ASSIGNED = re.compile(r"(?:export\s+|declare\s+(?:-\w+\s+)?|readonly\s+)?([A-Za-z_]\w*)=(.*)")
+NAMED = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::?-([^{}]*))?\}|([A-Za-z_]\w*))")
+COMPUTED = re.compile(r"\$\([^()]*\)|`[^`]*`")  # its pipes are not those of the command
+ARGUMENTS = ("$@", "$*", "${@}", "${*}")  # of the script itself
+OPENED = "${"
+PROGRAM = ".py"  # what a launcher starts ends the values of its options
 
 
 def is_script(path: str) -> bool:
@@ -40,7 +46,13 @@ def command_document(path: str, text: str, known: Mapping[str, Importer]) -> Doc
     InputProblem
         No line starts a program that is known here.
     """
-    for line, command in lines_of(text):
+    variables: dict[str, str] = {}
+    for line, written in lines_of(text):
+        command = expanded(written.strip(), variables)
+        assigned = assignment(command)
+        if assigned is not None:
+            variables[assigned[0]] = assigned[1]
+            continue
         try:
             words = alone(shlex.split(command, comments=True))
         except ValueError:
@@ -52,12 +64,40 @@ def command_document(path: str, text: str, known: Mapping[str, Importer]) -> Doc
             if (begin := position(words, start.split())) is not None
         ]
         if found:  # what comes later is what a launcher launches
-            begin, _, name, start = max(found)
-            return document_of(path, text, line, words[begin:], known[name], start)
+            own = [one for one in found if not is_value(words, one[0] - len(one[3].split()))]
+            begin, _, name, start = max(own or found)
+            return document_of(path, text, line, words, begin, known[name], start)
     starts = ", ".join(f"`{start}`" for importer in known.values() for start in importer.commands)
     raise InputProblem(
         f"{path}: no command that starts a training is known here; known are {starts}."
     )
+
+
+def is_value(words: Sequence[str], at: int) -> bool:
+    """Whether a word is the value of the option before it, as in `--launcher torchrun`."""
+    return at > 0 and words[at - 1].startswith("--") and not words[at].endswith(PROGRAM)
+
+
+def assignment(command: str) -> tuple[str, str] | None:
+    """The variable that a line sets, with its value; None for any other line."""
+    match = ASSIGNED.fullmatch(command)
+    if match is None:
+        return None
+    try:
+        words = shlex.split(match[2], comments=True)
+    except ValueError:
+        return None
+    return (match[1], "".join(words)) if len(words) <= 1 else None
+
+
+def expanded(command: str, variables: Mapping[str, str]) -> str:
+    """A line with the variables that the script sets; others stay, as `${NAME}`."""
+
+    def value(match: re.Match[str]) -> str:
+        name, usual = match[1] or match[3], match[2]
+        return variables.get(name) or (usual if usual is not None else f"{OPENED}{name}}}")
+
+    return NAMED.sub(value, COMPUTED.sub("${command}", command))
 
 
 def lines_of(text: str) -> list[tuple[int, str]]:
@@ -70,38 +110,73 @@ def lines_of(text: str) -> list[tuple[int, str]]:
 
 
 def document_of(
-    path: str, text: str, line: int, words: Sequence[str], importer: Importer, start: str
+    path: str,
+    text: str,
+    line: int,
+    words: Sequence[str],
+    begin: int,
+    importer: Importer,
+    start: str,
 ) -> Document:
-    """The options of a command as keys: `--key value`, `--key=value`, `key=value`, `--switch`."""
+    """The options of a command as keys, those of a launcher before it where they matter here."""
     items = {COMMAND: Item(COMMAND, start, line, 1)}
-    folder = os.path.dirname(path)
-    rest = list(words)
+    matter = {key for rule in importer.rules for key in rule.when}
+    for key, item in options_of(path, line, words[:begin], importer, read=False).items():
+        if importer.entry(key) is not None or key in matter:
+            items[key] = item
+    rest = [word for word in words[begin:] if word not in ARGUMENTS]
+    if len(rest) < len(words[begin:]):  # nobody knows what a caller adds
+        items["$@"] = Item("$@", True, line, 1)
+    items.update(options_of(path, line, rest, importer))
+    if len(items) == 1:
+        raise InputProblem(f"{path}: line {line} starts {importer.title} with no option or file.")
+    return Document(path, text, items)
+
+
+def options_of(
+    path: str, line: int, words: Sequence[str], importer: Importer, read: bool = True
+) -> dict[str, Item]:
+    """
+    `--key value`, `--key=value`, `key=value` and `--switch` as keys, over those of the files that
+    the words name, if these are to be read.
+    """
+    items: dict[str, Item] = {}
+    folder, rest = os.path.dirname(path), list(words)
     while rest:
         word = rest.pop(0)
+        if word == "--":
+            continue
         option = word.startswith("-") and len(word) > 1 and not number(word)
         name, sign, value = word.lstrip("-").partition("=")
         named = importer.options.get(word.partition("=")[0], name).replace("-", "_")
         if not option and not sign:
-            if any(fnmatchcase(word, pattern) for pattern in importer.files if "*" in pattern):
+            if read and any(fnmatchcase(word, one) for one in importer.files if "*" in one):
                 items.update(read_document(os.path.join(folder, word)).items)
+            elif word.startswith(OPENED):
+                items[word] = Item(word, True, line, 1)
             continue
         given: Any = True
         if sign:
             given = plain(value)
-        elif rest and not (rest[0].startswith("-") and not number(rest[0])) and "=" not in rest[0]:
-            several: list[Any] = []
-            while rest and not (rest[0].startswith("-") and not number(rest[0])):
-                if "=" in rest[0] and several:
-                    break
-                several.append(plain(rest.pop(0)))
-            given = several[0] if len(several) == 1 else several
-        if word.partition("=")[0] in importer.files and isinstance(given, str):
+        elif several := values_of(rest):
+            del rest[: len(several)]
+            given = plain(several[0]) if len(several) == 1 else [plain(one) for one in several]
+        if read and word.partition("=")[0] in importer.files and isinstance(given, str):
             items.update(read_document(os.path.join(folder, given)).items)
             continue
         items[named] = Item(named, given, line, 1)
-    if len(items) == 1:
-        raise InputProblem(f"{path}: line {line} starts {importer.title} with no option or file.")
-    return Document(path, text, items)
+    return items
+
+
+def values_of(words: Sequence[str]) -> list[str]:
+    """The values of the option before these words: up to an option, `key=value` or a program."""
+    found: list[str] = []
+    for word in words:
+        option = word.startswith("-") and not number(word)
+        if option or word.endswith(PROGRAM) or "=" in word:
+            break
+        found.append(word)
+    return found
 
 
 def number(word: str) -> bool:

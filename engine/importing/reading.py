@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import InputProblem
 from ..record import record, replace
-from .applying import Imported, Unpriced, apply, beside, merged
+from .applying import Imported, Unpriced, apply, merged
 from .document import Document, read_document
 from .mapping import Importer
 from .recognising import recognised, signs
@@ -72,3 +72,15 @@ def joined(
     chosen, _ = recognised(part, parts, None)
     elsewhere = {n: replace(item, path=path) for n, item in part.items.items()}
     return merged(imported, apply(replace(part, items=elsewhere), chosen, flags))
+
+
+def beside(document: Document, named: str) -> str:
+    """The path of a file that a document names, as its program would find it from its folder."""
+    folder = os.path.dirname(document.path)
+    here = os.path.join(folder, named)
+    if os.path.isfile(here) or os.path.isabs(named):
+        return here
+    return next(
+        (p for p in (named, os.path.join(folder, os.path.basename(named))) if os.path.isfile(p)),
+        here,
+    )

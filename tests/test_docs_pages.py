@@ -221,6 +221,7 @@ def kind_of(folder: str, stem: str) -> str:
         "profiles/statuses": "status",
         "profiles/architectures": "architecture",
         "profiles/blocks": "block",
+        "profiles/importers": "importer",
     }
     return named.get(folder, "profile")
 

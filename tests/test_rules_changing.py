@@ -54,7 +54,7 @@ def test_eject_copies_every_file_that_an_overlay_can_replace(tmp_path: Path) -> 
     rules("eject", str(target))
     copied = {p.relative_to(target).as_posix(): p for p in target.rglob("*") if p.is_file()}
     folders = ["formulas", "gpus", "profiles/statuses", "profiles/architectures"]
-    folders.append("profiles/blocks")
+    folders += ["profiles/blocks", "profiles/importers"]
     folders += [f"profiles/{kind}" for kind in RULES.profiles]
     folders += [f for mode in RULES.modes for f in folders_of_mode(RULES.roots, mode)]
     assert set(copied) == {f"{f}/{p.name}" for f in folders for p in (BUNDLED / f).glob("*.yaml")}

@@ -181,7 +181,7 @@ def test_what_is_printed_names_the_ceiling_the_steps_and_the_command() -> None:
         ((), "MODEL is missing"),
         ((LLAMA, "--gpu", "409O"), "Did you mean 4090?"),
         ((LLAMA, "4090"), "unexpected extra argument"),
-        ((LLAMA, "--concurrent", "4"), "No such option '--concurrent'"),
+        ((LLAMA, "--concurrent", "4"), "No such option"),
         ((LLAMA, "--lora-r", "none"), "--lora-r has to be a whole number"),
     ],
 )

@@ -142,6 +142,45 @@ def test_what_failed_before_only_warns(job: Path) -> None:
     assert status == 1 and "::error file=configs/new.yml" in out
 
 
+def committed(job: Path) -> None:
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "base"]):
+        subprocess.run(
+            ["git", "-c", "user.name=t", "-c", "user.email=t@t", *words],
+            cwd=job / "work",
+            check=True,
+            capture_output=True,
+        )
+
+
+def test_a_base_excuses_nothing_that_is_new_or_worse(job: Path) -> None:
+    put(job, "broken.yml", "a: [\n")
+    put(job, "doubt.yml", QLORA + "my_key: 1\n")
+    committed(job)
+    put(job, "new.yml", LONG)
+    put(job, "broken.yml", LONG)
+    put(job, "doubt.yml", LONG + "my_key: 1\n")
+    for name in ("new", "broken", "doubt"):
+        status, out, _, _ = step(job, files=f"configs/{name}.yml", gpu="h200", base="HEAD")
+        assert status == 1 and out.startswith(f"::error file=configs/{name}.yml"), name
+
+
+def test_a_base_that_is_not_there_excuses_nothing(job: Path) -> None:
+    put(job, "a.yml", LONG)
+    committed(job)
+    assert step(job, files="configs/a.yml", gpu="h200", base="HEAD")[0] == 0
+    status, out, _, _ = step(job, files="configs/a.yml", gpu="h200", base="0" * 40)
+    assert status == 1 and "::error file=configs/a.yml" in out
+    assert out.startswith("::warning title=fitcheck::The base") and "is not there" in out
+
+
+def test_a_line_of_files_may_have_spaces_and_options_are_split(job: Path) -> None:
+    put(job, "my run.yml", QLORA)
+    files = "  configs/my run.yml\r\n\n"
+    assert step(job, files=files, gpu="h200")[0] == 0
+    status, out, _, _ = step(job, files=files, gpu="h200", args="--seq-len 65536 --batch-size 2")
+    assert status == 1 and out.startswith("::error file=configs/my run.yml")
+
+
 def test_the_example_of_the_docs_fits() -> None:
     workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
     (use,) = [s for s in workflow["jobs"]["example"]["steps"] if "with" in s and "gpu" in s["with"]]

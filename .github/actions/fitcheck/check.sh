@@ -11,10 +11,15 @@ fi
 shopt -s globstar nullglob
 files=()
 while IFS= read -r line; do
-    [ -n "${line// /}" ] || continue
-    # Unquoted, so that a glob is one; nullglob leaves nothing where none matches.
+    line=${line%$'\r'}
+    line=${line#"${line%%[![:space:]]*}"}
+    line=${line%"${line##*[![:space:]]}"}
+    [ -n "$line" ] || continue
+    # Unquoted, so that a glob is one, but not split at spaces; nullglob leaves nothing where none matches.
     # shellcheck disable=SC2206
+    IFS=
     found=($line)
+    unset IFS
     if [ ${#found[@]} -eq 0 ]; then
         echo "::error title=fitcheck::No file matches '$line'."
         exit 2
@@ -25,13 +30,22 @@ read -r -a extra <<<"$FITCHECK_ARGS"
 options=(--gpu "$FITCHECK_GPU" ${extra[@]+"${extra[@]}"})
 status=0
 "$home/venv/bin/fitcheck" check "${files[@]}" "${options[@]}" --json >"$answer" || status=$?
-before=
+# Only what lies in the base is compared: a file that is new, or a base that is not there, excuses nothing.
+before=$home/before
+rm -rf "$before" "$before.json"
 if [ -n "$FITCHECK_BASE" ]; then
-    before=$home/before
-    rm -rf "$before"
     mkdir -p "$before"
-    git archive "$FITCHECK_BASE" 2>/dev/null | tar -x -C "$before" || echo "::warning title=fitcheck::The base $FITCHECK_BASE is not there; check out with fetch-depth 0 to compare with it."
-    (cd "$before" && "$home/venv/bin/fitcheck" check "${files[@]}" "${options[@]}" --json >"$home/before.json" 2>/dev/null) || true
+    if git rev-parse --quiet --verify "$FITCHECK_BASE^{commit}" >/dev/null && git archive "$FITCHECK_BASE" | tar -x -C "$before"; then
+        older=()
+        for file in "${files[@]}"; do
+            if [ -f "$before/$file" ]; then older+=("$file"); fi
+        done
+        if [ ${#older[@]} -gt 0 ]; then
+            (cd "$before" && "$home/venv/bin/fitcheck" check "${older[@]}" "${options[@]}" --json >"$before.json" 2>/dev/null) || true
+        fi
+    else
+        echo "::warning title=fitcheck::The base $FITCHECK_BASE is not there, so every file counts as new; check out with fetch-depth 0 to compare with it."
+    fi
 fi
 exec "$home/venv/bin/python" "$FITCHECK_SOURCE/.github/actions/fitcheck/report.py" \
-    "$answer" "$FITCHECK_FAIL_ON" "${before:+$home/before.json}"
+    "$answer" "$FITCHECK_FAIL_ON" "$before.json"

@@ -44,6 +44,13 @@ def reason_of(file: dict[str, Any]) -> str:
     return text
 
 
+def no_worse(status: str, before: str | None) -> bool:
+    """Whether it was as bad before; a file that could not be read says nothing of its memory."""
+    if before is None or (before == "error") != (status == "error"):
+        return False
+    return ORDER.index(before) >= ORDER.index(status)
+
+
 def main(answer: str, fail_on: str, before: str = "") -> int:
     """Print annotations, write summary and outputs; the exit status of the job."""
     if fail_on not in FAILS:
@@ -62,7 +69,7 @@ def main(answer: str, fail_on: str, before: str = "") -> int:
     for file in files:
         status, reason = status_of(file), reason_of(file)
         bad = status in FAILS[fail_on]
-        as_before = bad and known.get(file["file"], "safe") in FAILS[fail_on]
+        as_before = bad and no_worse(status, known.get(file["file"]))
         failed |= bad and not as_before
         level = "notice" if status == "safe" else "error" if bad and not as_before else "warning"
         told = f"{reason}. It was so before this change." if as_before else reason

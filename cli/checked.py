@@ -138,7 +138,7 @@ def check_document(
             told: tuple[str, ...] = ()
         else:
             configuration = read_configuration(
-                document, known, rules.flags, values["form"], request.flags.keys()
+                document, known, rules.flags, values["form"], request.flags
             )
             form, said = configuration.imported.importer.id, configuration.imported
             flags, model, others, told = dict(said.flags), said.model, {}, said.told()

@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 from fitcheck.engine.api import rules_for
 from fitcheck.engine.errors import FitcheckError, InputProblem
 from fitcheck.engine.importing.commands import command_document
+from fitcheck.engine.importing.document import read_document
 from fitcheck.engine.importing.mapping import COMMAND, mappings
 from fitcheck.engine.importing.reading import read_configuration
 
@@ -139,3 +140,49 @@ def test_any_script_is_read_or_refused(pieces: list[str]) -> None:
         read_configuration(document, mappings(), rules_for().flags)
     except FitcheckError as error:
         assert str(error).startswith("run.sh")
+
+
+@pytest.mark.parametrize(("rest", "told"), [("", True), ("--use_peft --dtype bfloat16", False)])
+def test_a_switch_for_several_cards_counts_for_full_fine_tunes(rest: str, told: bool) -> None:
+    text = f"accelerate launch --multi_gpu {SFT} {rest}\n"
+    document = command_document("run.sh", text, mappings())
+    found = read_configuration(document, mappings(), rules_for().flags).imported
+    assert told == any("buckets" in u.says for u in found.unpriced)
+
+
+@pytest.mark.parametrize(
+    "script", ["dpo.py", "train_dpo.py", "examples/scripts/orpo.py", "gkd.py", "reward_modeling.py"]
+)
+@pytest.mark.parametrize("launcher", ["accelerate launch", "python", "torchrun", "deepspeed"])
+def test_scripts_that_hold_a_second_model_or_generate_are_refused(
+    launcher: str, script: str
+) -> None:
+    text = f"{launcher} {script} --model_name_or_path Qwen/Qwen2.5-0.5B --bf16 True\n"
+    document = command_document("run.sh", text, mappings())
+    with pytest.raises(InputProblem, match="fitcheck models supervised fine-tuning"):
+        read_configuration(document, mappings(), rules_for().flags)
+
+
+@pytest.mark.parametrize("key", ["beta: 0.1", "num_generations: 8", "max_prompt_length: 512"])
+def test_keys_of_other_trainings_are_refused_at_their_line(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_text(f"model_name_or_path: a/b\nuse_peft: true\n{key}\n", encoding="utf-8")
+    with pytest.raises(InputProblem, match=r"f\.yaml:3:1: .*supervised fine-tuning"):
+        read_configuration(read_document(str(path)), mappings(), rules_for().flags)
+
+
+def test_a_folder_with_the_name_of_a_method_says_nothing() -> None:
+    text = "python runs_dpo/sft.py --model_name_or_path Qwen/Qwen2.5-0.5B --max_length 512\n"
+    document = command_document("run.sh", text, mappings())
+    found = read_configuration(document, mappings(), rules_for().flags).imported
+    assert found.importer.id == "trl"
+
+
+@pytest.mark.parametrize(("typed", "told"), [({}, False), ({"batch_size": 1}, True)])
+def test_evaluation_is_held_against_the_micro_batch_that_is_typed(
+    typed: dict[str, int], told: bool
+) -> None:
+    text = f"accelerate launch {SFT} --per_device_train_batch_size 8 --per_device_eval_batch_size 8"
+    document = command_document("run.sh", text, mappings())
+    found = read_configuration(document, mappings(), rules_for().flags, typed=typed).imported
+    assert told == any(u.item.key == "per_device_eval_batch_size" for u in found.unpriced)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,14 @@ class Unpriced:
     says: str
     direction: str  # of the error: under, over, either
     settled: str = ""  # flag that a person may give instead
+    within: str = ""  # flag at or below whose value nothing of this holds
+    absent: int = 0  # what the program takes, for `within`, where no key says so
+
+    def inside(self, flags: Mapping[str, Any]) -> bool:
+        """Whether these flags cover it; a switch that is on counts as 1."""
+        value = self.absent or self.item.value
+        limit = flags.get(self.within)
+        return isinstance(value, int) and isinstance(limit, int) and value <= limit
 
 
 @record
@@ -63,9 +71,11 @@ class Imported:
         """The flags that are the program's own defaults, since no key says otherwise."""
         return {n: v for n, v in self.importer.defaults.items() if n not in self.given}
 
-    def without(self, typed: Collection[str]) -> Imported:
-        """The same without what flags settle that a person gave."""
-        return replace(self, unpriced=tuple(u for u in self.unpriced if u.settled not in typed))
+    def without(self, typed: Mapping[str, Any]) -> Imported:
+        """The same without what its flags cover or a person settles, whose own flags win."""
+        flags = {**self.flags, **typed}
+        kept = (u for u in self.unpriced if u.settled not in typed and not u.inside(flags))
+        return replace(self, unpriced=tuple(kept))
 
     def told(self) -> tuple[str, ...]:
         """What keeps a run from being called safe: what may be too low, and what is not known."""
@@ -102,7 +112,7 @@ class Reading:
     def __init__(self, document: Document, importer: Importer, flags: FlagSet) -> None:
         self.document, self.importer, self.known = document, importer, flags
         self.flags: dict[str, Any] = {}
-        self.bounded: list[tuple[Unpriced, str, int]] = []
+        self.unpriced: list[Unpriced] = []
         self.assumed: list[str] = []
         self.given: set[str] = set()
         self.follow: list[tuple[str, str]] = []
@@ -113,13 +123,12 @@ class Reading:
         value = text_of(item.value)
         if effect.refuse:
             raise self.document.refused(item.key, filled(effect.refuse, value))
-        found = {}
-        for name, given in effect.sets.items():
-            found[name] = self.checked(item, name, given)
+        found = {name: self.checked(item, name, given) for name, given in effect.sets.items()}
         if effect.unpriced:
             says = filled(effect.unpriced, value)
-            unpriced = Unpriced(item, says, effect.direction, effect.settled)
-            self.bounded.append((unpriced, effect.within, effect.value))
+            told = (effect.direction, effect.settled, effect.within, effect.value)
+            one = Unpriced(item, says, *told)
+            self.unpriced += [one] if one not in self.unpriced else []
         if effect.assumes:
             self.assumed.append(filled(effect.assumes, value))
         if effect.follow and isinstance(item.value, str):
@@ -205,17 +214,6 @@ class Reading:
             kept[place] = Used(item, {**kept[place].flags, **found})
         self.used = kept
 
-    def unpriced(self) -> tuple[Unpriced, ...]:
-        """What is in no estimate, without what stays within a flag that is."""
-        found = []
-        for unpriced, flag, absent in self.bounded:
-            value = unpriced.item.value if absent == 0 else absent
-            limit = self.flags.get(flag)
-            inside = isinstance(value, int) and isinstance(limit, int) and value <= limit
-            if not (flag and inside) and unpriced not in found:
-                found.append(unpriced)
-        return tuple(found)
-
     def holds(self, key: str, wanted: tuple[str, ...]) -> bool:
         value = self.value(key)
         if "*" in wanted:
@@ -227,9 +225,11 @@ def filled(text: str, value: str) -> str:
     return text.replace("{value}", value[:80])
 
 
-def apply(document: Document, importer: Importer, flags: FlagSet) -> Imported:
+def apply(
+    document: Document, importer: Importer, flags: FlagSet, beside: Mapping[str, Any] | None = None
+) -> Imported:
     """
-    Put a document into flags by a mapping.
+    Put a document into flags by a mapping; `beside` are the flags of what names it, if any does.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def apply(document: Document, importer: Importer, flags: FlagSet) -> Imported:
         A value that its flag cannot have, or one that is not modelled, with its place.
     """
     reading = Reading(document, importer, flags)
-    reading.flags.update(importer.defaults)
+    reading.flags.update({**(beside or {}), **importer.defaults})
     unknown, free = [], []
     model, model_key = None, ""
     for key in importer.model:
@@ -264,7 +264,7 @@ def apply(document: Document, importer: Importer, flags: FlagSet) -> Imported:
         model_key,
         reading.flags,
         tuple(u for u in reading.used if u.flags or u.item.value not in (None, False)),
-        reading.unpriced(),
+        tuple(reading.unpriced),
         tuple(dict.fromkeys(reading.assumed)),
         tuple(unknown),
         tuple(free),

@@ -58,7 +58,7 @@ def command_document(path: str, text: str, known: Mapping[str, Importer]) -> Doc
         except ValueError:
             continue
         found = [
-            (begin, len(start.replace("*", "")), name, start)
+            (begin, specific(start), name, start)
             for name, importer in known.items()
             for start in importer.commands
             if (begin := position(words, start.split())) is not None
@@ -71,6 +71,11 @@ def command_document(path: str, text: str, known: Mapping[str, Importer]) -> Doc
     raise InputProblem(
         f"{path}: no command that starts a training is known here; known are {starts}."
     )
+
+
+def specific(start: str) -> tuple[int, int]:
+    """How much the beginning of a command says: its last word, the script, counts most."""
+    return len(start.split()[-1].replace("*", "")), len(start.replace("*", ""))
 
 
 def is_value(words: Sequence[str], at: int) -> bool:
@@ -151,7 +156,7 @@ def options_of(
         named = importer.options.get(word.partition("=")[0], name).replace("-", "_")
         if not option and not sign:
             if read and any(fnmatchcase(word, one) for one in importer.files if "*" in one):
-                items.update(read_document(os.path.join(folder, word)).items)
+                items.update(named_file(path, line, folder, word, importer).items)
             elif word.startswith(OPENED):
                 items[word] = Item(word, True, line, 1)
             continue
@@ -162,10 +167,19 @@ def options_of(
             del rest[: len(several)]
             given = plain(several[0]) if len(several) == 1 else [plain(one) for one in several]
         if read and word.partition("=")[0] in importer.files and isinstance(given, str):
-            items.update(read_document(os.path.join(folder, given)).items)
+            items.update(named_file(path, line, folder, given, importer).items)
             continue
         items[named] = Item(named, given, line, 1)
     return items
+
+
+def named_file(path: str, line: int, folder: str, name: str, importer: Importer) -> Document:
+    """The file that a command names; where it is not there, what its mapping says of that."""
+    place = os.path.join(folder, name)
+    if importer.absent and not os.path.exists(place):
+        says = importer.absent.replace("{value}", name)
+        raise InputProblem(f"{path}:{line}:1: {place}: there is no such file; {says}")
+    return read_document(place)
 
 
 def values_of(words: Sequence[str]) -> list[str]:

@@ -71,6 +71,7 @@ class Importer:
     none: tuple[str, ...]
     commands: tuple[str, ...]
     files: tuple[str, ...]
+    absent: str  # what is said of a file of `files` that is not there
     options: Mapping[str, str]
     model: Mapping[str, Mapping[str, str]]
     defaults: Mapping[str, Any]
@@ -133,6 +134,7 @@ def read_mapping(source: Source, overlay: bool, base: Importer | None = None) ->
         tuple(found.get("none", ())),
         tuple(data.get("commands", ())),
         tuple(data.get("files", base.files if base else ())),
+        str(data.get("absent", base.absent if base else "")),
         {**(base.options if base else {}), **data.get("options", {})},
         {k: dict(v or {}) for k, v in data.get("model", {}).items()}
         or (base.model if base else {}),

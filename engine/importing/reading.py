@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputProblem
 from ..record import record, replace
@@ -33,7 +33,7 @@ def read_configuration(
     known: Mapping[str, Importer],
     flags: FlagSet,
     named: str | None = None,
-    typed: Collection[str] = (),
+    typed: Mapping[str, Any] | None = None,
 ) -> Configuration:
     """
     A document as flags, with the parts that it names where they lie beside it.
@@ -49,7 +49,7 @@ def read_configuration(
         (key, path), *rest = imported.follow
         imported = replace(imported, follow=tuple(rest))
         imported = joined(document, imported, key, beside(document, path), known, flags)
-    return Configuration(document, why, imported.without(typed))
+    return Configuration(document, why, imported.without(typed or {}))
 
 
 def joined(
@@ -71,7 +71,8 @@ def joined(
         raise InputProblem(f"{path}, which {document.path} names: not a file that is known here.")
     chosen, _ = recognised(part, parts, None)
     elsewhere = {n: replace(item, path=path) for n, item in part.items.items()}
-    return merged(imported, apply(replace(part, items=elsewhere), chosen, flags))
+    part = replace(part, items=elsewhere)
+    return merged(imported, apply(part, chosen, flags, imported.flags))
 
 
 def beside(document: Document, named: str) -> str:
